@@ -1,0 +1,47 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { InvokeFailure, Refused } from "./Errors.js"
+import type { JsonObject } from "./Json.js"
+import type { Origin } from "./Origin.js"
+import type { ToolValue } from "./ToolResult.js"
+
+/** A server and a tool as somebody named them. */
+export interface ToolTarget {
+  readonly server: string
+  readonly tool: string
+}
+
+/** A target under the names that `invoke` takes, and what the agent should know before it relies on it. */
+export interface ResolvedTool extends ToolTarget {
+  /** whole sentences for the acknowledgement (for example: each poll runs a tool that is not read-only again) */
+  readonly warnings: ReadonlyArray<string>
+}
+
+export interface ToolCall extends ToolTarget {
+  readonly args: JsonObject
+  readonly origin: Origin
+}
+
+/** The value of a good call. */
+export interface Invocation {
+  readonly value: ToolValue
+  /** a stdio server had to be started again for this call: what it kept in memory is gone */
+  readonly restarted: boolean
+}
+
+/**
+ * How a harness reaches MCP tools: over connections of the sentinel's own (`mcp/McpInvoker`), or through the host. The
+ * engine calls `invoke` once for every poll.
+ */
+export class ToolInvoker extends Context.Tag("@gcszhn/mcp-sentinel-core/ToolInvoker")<ToolInvoker, {
+  /**
+   * Turns the names an agent used (raw, public or sanitised) into the ones `invoke` takes, and holds the host's
+   * permissions. Fails with `Refused` for an unknown, disabled or denied target; answers without waiting for a call.
+   */
+  readonly resolve: (target: ToolTarget, origin: Origin) => Effect.Effect<ResolvedTool, Refused>
+  /** Calls the tool once; one silent reconnect and repeat belongs to it. Interruption aborts the call. */
+  readonly invoke: (call: ToolCall) => Effect.Effect<Invocation, InvokeFailure>
+  /** Keeps the server's connection, once it is open, from being closed as idle until the scope ends. */
+  readonly hold: (server: string) => Effect.Effect<void, never, Scope.Scope>
+}>() {}
