@@ -4,7 +4,7 @@ import type { TestProjectConfiguration } from "vitest/config"
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** Tests read the sources of the workspace's own packages, so that a unit test never needs a build. */
-const alias = [
+export const alias = [
   { find: /^@gcszhn\/mcp-sentinel-core$/, replacement: source("./packages/core/src/index.ts") },
   { find: /^@gcszhn\/mcp-sentinel-core\/(.*)$/, replacement: source("./packages/core/src/$1.ts") },
   { find: /^@gcszhn\/mcp-sentinel-testkit\/(.*)$/, replacement: source("./packages/testkit/src/$1.ts") }
