@@ -1,5 +1,5 @@
-import { call, Answer, lastToolResult, on, say } from "@gcszhn/mcp-sentinel-testkit/Llm"
-import { scriptedLlm } from "@gcszhn/mcp-sentinel-testkit/ScriptedLlm"
+import { call, Answer, lastToolResult, on, say } from "../src/Llm.js"
+import { scriptedLlm } from "../src/ScriptedLlm.js"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
