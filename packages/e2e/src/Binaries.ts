@@ -42,6 +42,9 @@ export const dsh = (): Binary => ({
   args: [installed("@deepseek-ai", "dsh", "lib", "bin.js")]
 })
 
+/** What `dsh plugin` installs with. */
+export const pnpm = (): Binary => ({ command: process.execPath, args: [installed("pnpm", "bin", "pnpm.mjs")] })
+
 export type PackageName = "core" | "opencode-plugin" | "deepseek-harness-plugin" | "cli"
 
 /** The packed tarball of one published package, as a user would install it. */
