@@ -1,4 +1,15 @@
 import { defineConfig } from "vitest/config"
 import projects from "./vitest.workspace.js"
 
-export default defineConfig({ test: { projects: [...projects], passWithNoTests: false } })
+export default defineConfig({
+  test: {
+    projects: [...projects],
+    passWithNoTests: false,
+    coverage: {
+      provider: "v8",
+      include: ["packages/core/src/**/*.ts"],
+      reporter: ["text-summary", "lcovonly"],
+      thresholds: { lines: 95, branches: 95 }
+    }
+  }
+})

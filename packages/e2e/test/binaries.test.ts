@@ -18,7 +18,12 @@ describe("the installed harnesses answer with the pinned versions", () => {
 
   const version = async ({ args, command }: Binaries.Binary): Promise<string> => {
     const { stdout } = await exec(command, [...args, "--version"], {
-      env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, HOME: home, DSH_HOME: home, DSH_TELEMETRY_DISABLED: "1" },
+      env: {
+        PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
+        HOME: home,
+        DSH_HOME: home,
+        DSH_TELEMETRY_DISABLED: "1"
+      },
       timeout: 60_000
     })
     return stdout.trim()
