@@ -12,5 +12,5 @@ export type Verdict = {
   /** why, in one clause: `status is "running"`, `path "stauts" not found; keys there: status, progress` */
   readonly reason: string
 }
-export declare const compile: (input: unknown) => Either.Either<Compiled, import("./Errors.js").Refused>
+export declare const compile: (input: unknown, field: string) => Either.Either<Compiled, import("./Errors.js").Refused>
 export declare const judge: (condition: Compiled, value: ToolValue) => Verdict

@@ -1,0 +1,121 @@
+import * as Either from "effect/Either"
+import * as JSONSchema from "effect/JSONSchema"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import { Refused } from "../Errors.js"
+import { isJsonObject, type Json, type JsonObject } from "../Json.js"
+import { longestDelay } from "./time.js"
+import { cut, oneLine } from "./markdown.js"
+
+const shown = (value: unknown): string => cut(oneLine(JSON.stringify(value) ?? String(value)), 80)
+
+/** A parameter that may come as it is or as JSON text of it; `expected` completes "… must be". */
+const tolerant = <A>(schema: Schema.Schema<A>, expected: string, jsonSchema: JsonObject) =>
+  Schema.Union(schema, Schema.parseJson(schema)).annotations({
+    jsonSchema,
+    message: (issue) => ({ message: `must be ${expected}, got ${shown(issue.actual)}`, override: true })
+  })
+
+const Finite = Schema.Number.pipe(Schema.finite())
+
+const JsonRecord = Schema.declare(isJsonObject)
+
+export const text = (description: string) =>
+  Schema.String.pipe(Schema.pattern(/\S/)).annotations({
+    jsonSchema: { type: "string", minLength: 1, description },
+    message: (issue) => ({ message: `must be a non-empty string, got ${shown(issue.actual)}`, override: true })
+  })
+
+/** A duration in ms. Beyond 2^31 - 1 a platform timer would fire at once, so that it is refused. */
+export const millis = (description: string) =>
+  tolerant(
+    Finite.pipe(Schema.between(0, longestDelay)),
+    `a number of milliseconds from 0 to ${longestDelay}`,
+    { type: "number", minimum: 0, maximum: longestDelay, description }
+  )
+
+export const count = (description: string, minimum: number) =>
+  tolerant(
+    Schema.Int.pipe(Schema.greaterThanOrEqualTo(minimum), Schema.lessThanOrEqualTo(Number.MAX_SAFE_INTEGER)),
+    `a whole number of at least ${minimum}`,
+    { type: "integer", minimum, description }
+  )
+
+const emptyText = Schema.transform(Schema.Literal(""), JsonRecord, {
+  decode: (): JsonObject => ({}),
+  encode: () => "" as const
+})
+
+export const object = (description: string) =>
+  Schema.Union(JsonRecord, emptyText, Schema.parseJson(JsonRecord)).annotations({
+    jsonSchema: { type: "object", description },
+    message: (issue) => ({
+      message: `must be a JSON object such as {"id": 1}, got ${shown(issue.actual)}`,
+      override: true
+    })
+  })
+
+/** A condition: published with its first level spelt out, since providers refuse `$ref` and recursion in a schema. */
+export const condition = (description: string) => {
+  const nested = { type: "object", description: "a condition of the same form" }
+  return Schema.Union(JsonRecord, Schema.parseJson(JsonRecord)).annotations({
+    jsonSchema: {
+      type: "object",
+      description,
+      properties: {
+        path: { type: "string", description: "where to look: status, tasks[0].exit_code, a[\"b.c\"]; none = whole value" },
+        is: { type: "string", enum: ["eq", "ne", "gt", "gte", "lt", "lte", "contains", "match", "exists"] },
+        value: { description: "what to compare with" },
+        not: nested,
+        and: { type: "array", items: nested },
+        or: { type: "array", items: nested }
+      }
+    },
+    message: (issue) => ({
+      message: `must be a condition such as {"path": "status", "is": "eq", "value": "done"}, got ${shown(issue.actual)}`,
+      override: true
+    })
+  })
+}
+
+export const oneOf = <const Literals extends readonly [string, ...Array<string>]>(
+  literals: Literals,
+  description: string
+) =>
+  Schema.Literal(...literals).annotations({
+    jsonSchema: { type: "string", enum: literals, description },
+    message: (issue) => ({ message: `must be one of ${literals.join(", ")}, got ${shown(issue.actual)}`, override: true })
+  })
+
+/** The schema as hosts publish it: a root `type: object` and nothing that providers refuse. */
+export const published = <A, I>(schema: Schema.Schema<A, I>): JsonObject => {
+  const { $schema: _, ...root } = JSONSchema.make(schema)
+  const plain: Json = JSON.parse(JSON.stringify(root))
+  return isJsonObject(plain) ? plain : {}
+}
+
+/** Reads a tool's input. What is wrong comes as one `Refused` that names each field. `null` counts as not given. */
+export const read = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decode = Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
+  return (tool: string, input: unknown): Either.Either<A, Refused> =>
+    Either.mapLeft(decode(withoutNulls(input ?? {})), (error) => {
+      const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+      const field = issues[0]?.path[0]
+      return new Refused({
+        message: issues.map((issue) => `${tool}: ${describe(issue)}`).join("\n"),
+        ...(field === undefined ? {} : { field: String(field) })
+      })
+    })
+}
+
+const describe = (issue: ParseResult.ArrayFormatterIssue): string => {
+  const path = issue.path.map(String).join(".")
+  if (path === "") return "the input must be a JSON object of parameters"
+  if (issue._tag === "Missing") return `"${path}" is missing`
+  return issue._tag === "Unexpected"
+    ? `"${cut(oneLine(path), 80)}" is not a parameter of this tool`
+    : `"${path}" ${issue.message}`
+}
+
+const withoutNulls = (input: unknown): unknown =>
+  isJsonObject(input) ? Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null)) : input
