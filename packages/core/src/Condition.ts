@@ -1,16 +1,341 @@
-import type * as Either from "effect/Either"
-import type { Json } from "./Json.js"
+import * as Either from "effect/Either"
+import { Refused } from "./Errors.js"
+import { clip, counted, excerpt } from "./Excerpt.js"
+import * as Equality from "./internal/equality.js"
+import { isJsonObject, type Json, type JsonObject } from "./Json.js"
+import * as JsonPath from "./JsonPath.js"
+import * as Pattern from "./Pattern.js"
 import type { ToolValue } from "./ToolResult.js"
 
-/** A condition whose static checks all passed. `source` is the declaration it came from. */
+/** The comparisons of a leaf (SPEC "Conditions"). */
+export const operators = ["eq", "ne", "gt", "gte", "lt", "lte", "contains", "match", "exists"] as const
+export type Operator = (typeof operators)[number]
+
+type Order = "gt" | "gte" | "lt" | "lte"
+
+type Test =
+  | { readonly is: "eq" | "ne" | "contains"; readonly value: Json }
+  | { readonly is: Order; readonly value: string | number }
+  | { readonly is: "match"; readonly value: string; readonly pattern: Pattern.Pattern }
+  | { readonly is: "exists"; readonly value: boolean }
+
+type Node =
+  | { readonly _tag: "Leaf"; readonly path: JsonPath.JsonPath; readonly test: Test }
+  | { readonly _tag: "Not"; readonly of: Node }
+  | { readonly _tag: "And" | "Or"; readonly of: ReadonlyArray<Node> }
+
+/** A condition whose static checks all passed. `source` is the declaration it came from, and compiles to it again. */
 export interface Compiled {
   readonly source: Json
+  readonly node: Node
 }
 
-export type Verdict = {
+/** Three-valued: what leads nowhere, or does not fit its operator, is undecided, which means "not yet". */
+export interface Verdict {
   readonly _tag: "Holds" | "DoesNotHold" | "Undecided"
-  /** why, in one clause: `status is "running"`, `path "stauts" not found; keys there: status, progress` */
+  /** why, in one clause: `status is "running", not "done"`, `path "stauts" not found; keys there: status, progress` */
   readonly reason: string
 }
-export declare const compile: (input: unknown, field: string) => Either.Either<Compiled, import("./Errors.js").Refused>
-export declare const judge: (condition: Compiled, value: ToolValue) => Verdict
+
+const maxDepth = 64
+const maxNodes = 1_000
+
+type Check<A> = Either.Either<A, Refused>
+
+const refuse = (at: string, message: string): Check<never> =>
+  Either.left(new Refused({ message: `${clip(at, 200)}: ${message}`, field: /^\w+/.exec(at)?.[0] ?? at }))
+
+const example = "{\"path\": \"status\", \"is\": \"eq\", \"value\": \"done\"}"
+
+/**
+ * Checks all of a condition that can be checked without a value. `field` names the parameter it came in, so that an error
+ * says where it is: `until.and[1].value: …`.
+ */
+export const compile = (input: unknown, field: string): Check<Compiled> => {
+  const budget = { nodes: maxNodes }
+  return Either.map(compileNode(input, field, 0, budget), (node) => ({ source: toSource(node), node }))
+}
+
+const compileNode = (input: unknown, at: string, depth: number, budget: { nodes: number }): Check<Node> => {
+  if (depth > maxDepth) return refuse(at, `a condition may be nested ${maxDepth} levels deep`)
+  budget.nodes -= 1
+  if (budget.nodes < 0) return refuse(at, `a condition may have ${maxNodes} parts`)
+  if (!isJsonObject(input)) return refuse(at, `a condition is an object such as ${example}, got ${excerptOf(input)}`)
+  const keys = Object.keys(input)
+  const logic = keys.filter((key) => key === "not" || key === "and" || key === "or")
+  if (logic.length === 0) return compileLeaf(input, keys, at)
+  const other = keys.find((key) => key !== logic[0])
+  if (other !== undefined) {
+    return refuse(at, `"${logic[0]}" stands alone in its object; "${clip(other, 40)}" cannot be beside it`)
+  }
+  return logic[0] === "not"
+    ? Either.map(compileNode(input["not"], `${at}.not`, depth + 1, budget), (of): Node => ({ _tag: "Not", of }))
+    : compileList(input, logic[0] === "and" ? "and" : "or", at, depth, budget)
+}
+
+const compileList = (
+  input: JsonObject,
+  key: "and" | "or",
+  at: string,
+  depth: number,
+  budget: { nodes: number }
+): Check<Node> => {
+  const list = input[key]
+  if (!Array.isArray(list)) return refuse(`${at}.${key}`, `a list of conditions is needed, got ${excerptOf(list)}`)
+  if (list.length === 0) return refuse(`${at}.${key}`, "the list is empty; give at least one condition")
+  return Either.map(
+    Either.all(list.map((item, position) => compileNode(item, `${at}.${key}[${position}]`, depth + 1, budget))),
+    (of): Node => ({ _tag: key === "and" ? "And" : "Or", of })
+  )
+}
+
+const compileLeaf = (input: JsonObject, keys: ReadonlyArray<string>, at: string): Check<Node> => {
+  const unknown = keys.find((key) => key !== "path" && key !== "is" && key !== "value")
+  if (unknown !== undefined) {
+    return refuse(at, `"${clip(unknown, 40)}" is not part of a condition; a leaf has path, is and value: ${example}`)
+  }
+  return Either.flatMap(compilePath(input["path"], at), (path) =>
+    Either.map(compileTest(input, at), (test): Node => ({ _tag: "Leaf", path, test })))
+}
+
+const compilePath = (path: Json | undefined, at: string): Check<JsonPath.JsonPath> => {
+  if (path === undefined || path === null) return Either.right([])
+  if (typeof path !== "string") return refuse(`${at}.path`, `a path is a string, got ${excerptOf(path)}`)
+  return Either.mapLeft(JsonPath.parse(path), ({ column, message }) =>
+    new Refused({
+      message: `${clip(at, 200)}.path: ${message} (column ${column} of "${clip(path, 80)}")`,
+      field: /^\w+/.exec(at)?.[0] ?? at
+    }))
+}
+
+const isOperator = (is: Json | undefined): is is Operator => operators.some((operator) => operator === is)
+
+/** What people write in other languages for an operator. */
+const synonyms: Readonly<Record<string, Operator>> = {
+  "==": "eq", "===": "eq", "=": "eq", equals: "eq", equal: "eq", is: "eq", "!=": "ne", "!==": "ne", neq: "ne", not_equals: "ne",
+  ">": "gt", ">=": "gte", ge: "gte", "<": "lt", "<=": "lte", le: "lte", includes: "contains", in: "contains",
+  matches: "match", regex: "match", regexp: "match", present: "exists", defined: "exists"
+}
+
+const unknownOperator = (is: Json | undefined, at: string): Check<never> => {
+  if (is === undefined) return refuse(at, `"is" is missing; it is one of ${operators.join(", ")}: ${example}`)
+  const word = typeof is === "string" ? is.trim().toLowerCase() : ""
+  const near = isOperator(word) ? word : Object.hasOwn(synonyms, word) ? synonyms[word] : undefined
+  return refuse(
+    `${at}.is`,
+    `${excerptOf(is)} is not an operator${near === undefined ? "" : `, did you mean "${near}"?`}; there are ${operators.join(", ")}`
+  )
+}
+
+const compileTest = (input: JsonObject, at: string): Check<Test> => {
+  const is = input["is"]
+  if (!isOperator(is)) return unknownOperator(is, at)
+  const value = Object.hasOwn(input, "value") ? input["value"] : undefined
+  if (value === undefined) return refuse(at, `"value" is missing; "${is}" compares with it`)
+  switch (is) {
+    case "eq":
+    case "ne":
+    case "contains":
+      return Either.right({ is, value })
+    case "exists":
+      return typeof value === "boolean"
+        ? Either.right({ is, value })
+        : refuse(`${at}.value`, `"exists" needs true or false, got ${excerptOf(value)}`)
+    case "match":
+      return typeof value === "string"
+        ? Either.mapBoth(Pattern.compile(value), {
+          onLeft: (message) => new Refused({ message: `${clip(at, 200)}.value: ${message}`, field: /^\w+/.exec(at)?.[0] ?? at }),
+          onRight: (pattern): Test => ({ is, value, pattern })
+        })
+        : refuse(`${at}.value`, `"match" needs a regular expression as a string, got ${excerptOf(value)}`)
+    default:
+      return isNumeric(value)
+        ? Either.right({ is, value })
+        : refuse(`${at}.value`, `"${is}" needs a number or a numeric string, got ${excerptOf(value)}`)
+  }
+}
+
+const excerptOf = (value: unknown): string =>
+  value === undefined ? "nothing" : typeof value === "bigint" || typeof value === "function" ? String(value) : excerpt(asJson(value))
+
+const asJson = (value: unknown): Json =>
+  value === null || typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    ? value
+    : Array.isArray(value) || isJsonObject(value)
+    ? value
+    : String(value)
+
+/** The declaration of a compiled condition. */
+const toSource = (node: Node): Json => {
+  switch (node._tag) {
+    case "Leaf":
+      return {
+        ...(node.path.length === 0 ? {} : { path: JsonPath.render(node.path) }),
+        is: node.test.is,
+        value: node.test.value
+      }
+    case "Not":
+      return { not: toSource(node.of) }
+    case "And":
+      return { and: node.of.map(toSource) }
+    case "Or":
+      return { or: node.of.map(toSource) }
+  }
+}
+
+const holds = (reason: string): Verdict => ({ _tag: "Holds", reason })
+const doesNotHold = (reason: string): Verdict => ({ _tag: "DoesNotHold", reason })
+const undecided = (reason: string): Verdict => ({ _tag: "Undecided", reason })
+const decide = (yes: boolean, reason: string): Verdict => yes ? holds(reason) : doesNotHold(reason)
+
+/** Judges a value; pure and total. */
+export const judge = (condition: Compiled, value: ToolValue): Verdict => judgeNode(condition.node, value)
+
+const judgeNode = (node: Node, value: ToolValue): Verdict => {
+  switch (node._tag) {
+    case "Leaf":
+      return judgeLeaf(node.path, node.test, value)
+    case "Not": {
+      const { _tag, reason } = judgeNode(node.of, value)
+      return _tag === "Undecided" ? undecided(reason) : decide(_tag === "DoesNotHold", `not: ${reason}`)
+    }
+    case "And":
+      return judgeAll(node.of, value, "DoesNotHold")
+    case "Or":
+      return judgeAll(node.of, value, "Holds")
+  }
+}
+
+const reasonsShown = 3
+
+const summary = (verdicts: ReadonlyArray<Verdict>): string => {
+  const shown = verdicts.slice(0, reasonsShown).map(({ reason }) => clip(reason, 300))
+  const more = verdicts.length - shown.length
+  return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}`
+}
+
+/** Kleene: one `absorbing` verdict decides; else one undecided leaves it open; else the other verdict. */
+const judgeAll = (nodes: ReadonlyArray<Node>, value: ToolValue, absorbing: "Holds" | "DoesNotHold"): Verdict => {
+  const verdicts = nodes.map((node) => judgeNode(node, value))
+  const deciding = verdicts.filter(({ _tag }) => _tag === absorbing)
+  if (deciding.length > 0) return { _tag: absorbing, reason: summary(deciding) }
+  const open = verdicts.filter(({ _tag }) => _tag === "Undecided")
+  return open.length > 0
+    ? undecided(summary(open))
+    : { _tag: absorbing === "Holds" ? "DoesNotHold" : "Holds", reason: summary(verdicts) }
+}
+
+const judgeLeaf = (path: JsonPath.JsonPath, test: Test, value: ToolValue): Verdict => {
+  const found = JsonPath.resolve(path, value.json)
+  const subject = path.length === 0 ? "the value" : clip(JsonPath.render(path), 120)
+  if (test.is === "exists") {
+    const exists = found._tag === "Found"
+    return decide(exists === test.value, exists ? `${subject} exists` : found.reason)
+  }
+  if (found._tag === "NotFound") return undecided(found.reason)
+  const text = path.length === 0 ? value.text : undefined
+  switch (test.is) {
+    case "eq":
+    case "ne":
+      return judgeEquality(subject, test.is, found.value, text, test.value)
+    case "contains":
+      return judgeContains(subject, text ?? found.value, test.value)
+    case "match":
+      return judgeMatch(subject, text ?? found.value, test.value, test.pattern)
+    default:
+      return judgeOrder(subject, found.value, test)
+  }
+}
+
+const judgeEquality = (
+  subject: string,
+  is: "eq" | "ne",
+  actual: Json,
+  text: string | undefined,
+  expected: Json
+): Verdict => {
+  const readings = text === undefined ? [actual] : [actual, text]
+  const equal = readings.some((reading) => Equality.equals(reading, expected))
+  const note = Equality.lostDigits(actual, expected)
+  if (equal) return decide(is === "eq", `${subject} is ${excerpt(actual)}${note}`)
+  if (text === undefined) {
+    const slip = Equality.typeSlip(actual, expected)
+    if (slip !== undefined) return undecided(`${subject} is ${excerpt(actual)}, ${slip}${note}`)
+  }
+  return decide(
+    is === "ne",
+    `${subject} is ${excerpt(actual)}, not ${excerpt(expected)}${Equality.caseNote(actual, expected)}${note}`
+  )
+}
+
+const judgeContains = (subject: string, actual: Json, expected: Json): Verdict => {
+  if (Array.isArray(actual)) {
+    if (actual.some((item) => Equality.equals(item, expected))) return holds(`${subject} contains ${excerpt(expected)}`)
+    const slip = actual.map((item) => Equality.typeSlip(item, expected)).find((found) => found !== undefined)
+    const counts = `${subject} has ${counted(actual.length, "item")}`
+    return slip === undefined
+      ? doesNotHold(`${counts}, none is ${excerpt(expected)}`)
+      : undecided(`${counts}; one is ${slip}`)
+  }
+  if (typeof actual !== "string") {
+    return undecided(`${subject} is ${excerpt(actual)}; "contains" looks into strings and lists`)
+  }
+  if (typeof expected !== "string") {
+    return undecided(`${subject} is a string; "contains" needs a string to look for, got ${excerpt(expected)}`)
+  }
+  return actual.includes(expected)
+    ? holds(`${subject} contains ${excerpt(expected)}`)
+    : doesNotHold(`${subject} is ${excerpt(actual)}, without ${excerpt(expected)}${
+      actual.toLowerCase().includes(expected.toLowerCase()) ? " (it differs in letter case only)" : ""
+    }`)
+}
+
+const judgeMatch = (subject: string, actual: Json, source: string, pattern: Pattern.Pattern): Verdict => {
+  if (typeof actual !== "string" && typeof actual !== "number" && typeof actual !== "boolean") {
+    return undecided(`${subject} is ${excerpt(actual)}; "match" looks at strings, numbers and booleans`)
+  }
+  const text = String(actual)
+  const partly = text.length > Pattern.longestText
+    ? ` (of ${text.length} characters the first and last ${Pattern.longestText / 2} were looked at)`
+    : ""
+  return pattern.matches(text)
+    ? holds(`${subject} matches ${excerpt(source)}`)
+    : doesNotHold(`${subject} is ${excerpt(actual)}, which does not match ${excerpt(source)}${partly}`)
+}
+
+const numeric = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*$/
+const integer = /^\s*[+-]?\d+\s*$/
+
+const isNumeric = (value: Json): value is number | string =>
+  typeof value === "number" ? Number.isFinite(value) : typeof value === "string" && value.length <= 1_000 && numeric.test(value)
+
+const signs = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const
+
+const judgeOrder = (
+  subject: string,
+  actual: Json,
+  test: { readonly is: Order; readonly value: string | number }
+): Verdict => {
+  if (!isNumeric(actual)) return undecided(`${subject} is ${excerpt(actual)}, which is not a number`)
+  const difference = compare(actual, test.value)
+  const yes = test.is === "gt"
+    ? difference > 0
+    : test.is === "gte"
+    ? difference >= 0
+    : test.is === "lt"
+    ? difference < 0
+    : difference <= 0
+  const note = Equality.lostDigits(actual, test.value)
+  return decide(yes, `${subject} is ${excerpt(actual)}${yes ? "" : `, not ${signs[test.is]} ${excerpt(test.value)}`}${note}`)
+}
+
+/** Integers in text compare exactly, however long. */
+const compare = (left: string | number, right: string | number): number => {
+  if (typeof left === "string" && typeof right === "string" && integer.test(left) && integer.test(right)) {
+    const [a, b] = [toBigInt(left), toBigInt(right)]
+    return a < b ? -1 : a > b ? 1 : 0
+  }
+  return Number(left) - Number(right)
+}
+
+const toBigInt = (text: string): bigint => BigInt(text.trim().replace(/^\+/, ""))

@@ -1,4 +1,6 @@
-import type { Json } from "./Json.js"
+import * as Either from "effect/Either"
+import { writeJson } from "./Excerpt.js"
+import { isJsonObject, type Json } from "./Json.js"
 
 /** What a condition sees of a call, and what is kept of it (SPEC "The value of a call"). */
 export interface ToolValue {
@@ -8,3 +10,55 @@ export interface ToolValue {
   /** the value as text, for logs and reports: JSON where `json` is not a string, else the string itself */
   readonly raw: string
 }
+
+/** A JSON value that did not come as text. */
+export const fromJson = (json: Json): ToolValue => ({ json, raw: typeof json === "string" ? json : stringify(json) })
+
+const stringify = (json: Json): string =>
+  Either.getOrElse(Either.try(() => JSON.stringify(json)), () => writeJson(json))
+
+const parse = (text: string): Either.Either<Json, unknown> => Either.try((): Json => JSON.parse(text))
+
+/** A text: the JSON document it holds, if it holds just one (a byte order mark is ignored), else the text itself. */
+export const fromText = (text: string): ToolValue => {
+  const clean = text.startsWith("\uFEFF") ? text.slice(1) : text
+  return looksLikeJson(clean)
+    ? Either.match(parse(clean), {
+      onLeft: () => ({ json: clean, raw: clean }),
+      onRight: (json) =>
+        typeof json === "object" && json !== null ? { json, raw: clean } : { json, text: clean.trim(), raw: clean }
+    })
+    : { json: clean, raw: clean }
+}
+
+const looksLikeJson = (text: string): boolean => /^\s*(?:[[{"]|-?\d|true|false|null)/.test(text)
+
+const isDocument = (value: ToolValue): boolean => typeof value.json !== "string" || value.text !== undefined
+
+/** Binary data never reaches a text; its size is told instead. */
+const withoutBinary = (block: Json): Json => {
+  if (!isJsonObject(block)) return block
+  return Object.fromEntries(
+    Object.entries(block).map(([key, value]): [string, Json] => {
+      if ((key === "data" || key === "blob") && typeof value === "string") return [key, `(${value.length} characters omitted)`]
+      return [key, key === "resource" ? withoutBinary(value) : value]
+    })
+  )
+}
+
+const textOf = (block: Json): string | undefined =>
+  isJsonObject(block) && block["type"] === "text" && typeof block["text"] === "string" ? block["text"] : undefined
+
+/** The value of an MCP `tools/call` result (MCP 2025-11-25, tool results). Total: a strange result is a value as well. */
+export const fromCallToolResult = (result: unknown): ToolValue => {
+  if (!isJsonObject(result)) return fromJson(null)
+  const { content, structuredContent, toolResult } = result
+  const blocks: ReadonlyArray<Json> = Array.isArray(content) ? content : []
+  const texts = blocks.map(textOf).filter((text) => text !== undefined)
+  const joined = texts.length > 0 ? fromText(texts.join("\n")) : undefined
+  if (joined !== undefined && isDocument(joined)) return joined
+  if (structuredContent !== undefined) return fromJson(structuredContent)
+  if (joined !== undefined) return joined
+  return fromJson(blocks.length === 0 && toolResult !== undefined ? toolResult : blocks.map(withoutBinary))
+}
+

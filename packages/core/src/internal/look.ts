@@ -97,11 +97,11 @@ const end = (state: EndState): Step => ({ _tag: "End", state })
 const nextStep = (task: TaskRecord, judgement: Judgement, elapsed: number): Step => {
   if (Option.isSome(judgement.end)) return end(judgement.end.value)
   const { interval, timeout } = task.request
-  const pause = Math.min(longestDelay, Math.max(interval, judgement.atLeast))
+  const pause = Math.min(longestDelay, Math.ceil(Math.max(interval, judgement.atLeast)))
   if (timeout === undefined) return { _tag: "Pause", millis: pause }
   return elapsed >= timeout
     ? end({ _tag: "Timeout", reason: timeoutReason(task.request, { ...task, pending: judgement.pending }, false) })
-    : { _tag: "Pause", millis: Math.min(pause, timeout - elapsed) }
+    : { _tag: "Pause", millis: Math.min(pause, Math.ceil(timeout - elapsed)) }
 }
 
 const timeoutReason = (request: PollRequest, task: TaskRecord, inFlight: boolean): string =>
