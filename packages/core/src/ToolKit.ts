@@ -50,7 +50,7 @@ export class ToolKit extends Context.Tag("@gcszhn/mcp-sentinel-core/ToolKit")<To
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly call: (name: string, input: unknown, context: CallContext) => Effect.Effect<ToolReply>
 }>() {
-  static readonly layerWith = (options: ToolKitOptions) => Layer.effect(ToolKit, make(options))
+  static readonly layerWith = (options: ToolKitOptions) => Layer.effect(ToolKit, Effect.suspend(() => make(options)))
 
   static readonly layer = ToolKit.layerWith({ notifierId: false })
 }
