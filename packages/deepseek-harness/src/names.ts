@@ -1,4 +1,5 @@
 import type { ToolTarget } from "@gcszhn/mcp-sentinel-core/ToolInvoker"
+import { matchNames, type NamedServer, type NameMatch, type PublicNames } from "@gcszhn/mcp-sentinel-core/ToolNames"
 import { createHash } from "node:crypto"
 
 const prefix = "mcp__"
@@ -20,38 +21,41 @@ export const publicToolName = (server: string, tool: string): string => {
   return `${clean.slice(0, maxLength - hashLength - 1)}_${hash}`
 }
 
-/** What came of looking for a tool among the names that dsh offers. */
-export type Match =
-  | { readonly _tag: "Found"; readonly name: string; readonly target: ToolTarget }
-  | { readonly _tag: "Ambiguous"; readonly names: ReadonlyArray<string> }
-  | { readonly _tag: "Missing" }
+const nameOf = ({ server, tool }: ToolTarget) => `${prefix}${server}__${tool}`
 
-const found = (name: string, server: string, tool: string): Match => ({ _tag: "Found", name, target: { server, tool } })
+/** The names under which an agent may know a tool whose public name ends in `tool`: also without the hash. */
+const publicForms: PublicNames = ({ server, tool }) => {
+  const bare = tool.replace(hashSuffix, "")
+  return bare === tool ? [nameOf({ server, tool })] : [nameOf({ server, tool }), nameOf({ server, tool: bare }), bare]
+}
 
 const bareServer = (server: string) => server.startsWith(prefix) ? server.slice(prefix.length) : server
 
-/** Whether `name` is the public name of the tool whose sanitised full name is `wanted`, with or without a hash. */
-const isFormOf = (name: string, wanted: string) =>
-  name === wanted ||
-  (hashSuffix.test(name) && name.replace(hashSuffix, "") === wanted.slice(0, maxLength - hashLength - 1))
+const toolsOf = (names: ReadonlyArray<string>, server: string) => {
+  const own = nameOf({ server, tool: "" })
+  return names.filter((name) => name.startsWith(own)).map((name) => name.slice(own.length))
+}
+
+/** A server's name may hold `__` itself, so that the one that was asked for is looked up before public names are split. */
+const serversOf = (names: ReadonlyArray<string>, asked: string): ReadonlyArray<NamedServer> => {
+  const split = names.filter((name) => name.startsWith(prefix)).map((name) =>
+    name.slice(prefix.length).split("__", 1)[0]
+  )
+  return [...new Set([asked, ...split])].flatMap((name = "") => {
+    const tools = toolsOf(names, name)
+    return name === "" || tools.length === 0 ? [] : [{ name, tools }]
+  })
+}
 
 /**
- * Finds the public name of a target whose names may be raw (`jobs.status`), sanitised (`jobs_status`), or public already
- * (`mcp__ci__jobs_status_…`). The target that comes back is found by its own name again.
+ * Finds a tool among the names that dsh offers, by its raw name (`job.status`), its sanitised one (`job_status`), or its
+ * public one (`mcp__ci__job_status_…`). The public name of a target that was found is `publicToolName` of it.
  */
-export const findTool = (names: ReadonlyArray<string>, target: ToolTarget): Match => {
+export const findTool = (names: ReadonlyArray<string>, target: ToolTarget): NameMatch => {
   const server = bareServer(target.server)
-  const exact = publicToolName(server, target.tool)
-  if (names.includes(exact)) return found(exact, server, target.tool)
-  const own = `${prefix}${server}__`
-  if (target.tool.startsWith(own) && names.includes(target.tool)) {
-    return found(target.tool, server, target.tool.slice(own.length))
-  }
-  const wanted = sanitise(`${own}${target.tool}`)
-  const forms = names.filter((name) => name.startsWith(own) && isFormOf(name, wanted))
-  const [only] = forms
-  if (only === undefined) return { _tag: "Missing" }
-  return forms.length === 1 ? found(only, server, only.slice(own.length)) : { _tag: "Ambiguous", names: forms }
+  return names.includes(publicToolName(server, target.tool))
+    ? { _tag: "Found", target: { server, tool: target.tool } }
+    : matchNames(target, serversOf(names, server), publicForms)
 }
 
 const shown = 40
@@ -62,8 +66,7 @@ const listing = (names: ReadonlyArray<string>) =>
 
 /** Says which MCP tools there are instead of the one that was asked for. */
 export const describeKnown = (names: ReadonlyArray<string>, target: ToolTarget): string => {
-  const own = `${prefix}${bareServer(target.server)}__`
-  const siblings = names.filter((name) => name.startsWith(own)).map((name) => name.slice(own.length))
+  const siblings = toolsOf(names, bareServer(target.server))
   if (siblings.length > 0) return `Its tools are: ${listing(siblings)}.`
   const all = names.filter((name) => name.startsWith(prefix))
   return all.length === 0

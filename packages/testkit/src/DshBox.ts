@@ -4,7 +4,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path"
 import type { HostBox, Start } from "./HostBox.js"
 import { eventually, makeHostBox, startIn } from "./HostBox.js"
-import type { Llm } from "./Llm.js"
+import { type Llm, type Rule, serveLlm } from "./Llm.js"
+import { chatCompletions } from "./ScriptedLlm.js"
 
 /** A program with the arguments that come before the caller's own. */
 export type Program = Pick<Start, "command" | "args">
@@ -137,3 +138,16 @@ export const serveDsh = Effect.fn("serveDsh")(function*(box: DshBox) {
       )
   }
 })
+
+/** dsh adds what it knows of its surroundings as messages of the user; a script reacts to what the user said. */
+const isContext = (text: string) => text.startsWith("Current runtime context.")
+
+/** A scripted model that does not see dsh's own context messages. */
+export const dshLlm = (rules: ReadonlyArray<Rule>) =>
+  serveLlm({
+    ...chatCompletions,
+    read: (body) => {
+      const prompt = chatCompletions.read(body)
+      return { ...prompt, messages: prompt.messages.filter(({ role, text }) => role !== "user" || !isContext(text)) }
+    }
+  }, rules)
