@@ -5,10 +5,10 @@ import { basename, join } from "node:path"
 import { thirdPartyLicenses } from "./lib/licenses.mjs"
 import { packages, root } from "./lib/workspace.mjs"
 
-/** Splitting lets the CLI load its heavy parts (`import()`) only for the command that needs them. */
+/** Splitting keeps heavy parts (`import()`) out of the start of a CLI command, and of the start of opencode. */
 const targets = [
   { name: "cli", entry: "bin.ts", extension: ".mjs", splitting: true, shebang: true },
-  { name: "opencode", entry: "plugin.ts", extension: ".js", splitting: false, shebang: false },
+  { name: "opencode", entry: "plugin.ts", extension: ".js", splitting: true, shebang: false },
   { name: "deepseek-harness", entry: "index.ts", extension: ".js", splitting: false, shebang: false }
 ]
 
@@ -68,6 +68,7 @@ const bundle = async (target, { dir, manifest }) => {
     minify: true,
     legalComments: "none",
     platform: "node",
+    mainFields: ["module", "main"],
     format: "esm",
     target: "node20",
     external: hostPackages,

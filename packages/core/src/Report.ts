@@ -19,7 +19,8 @@ const reasonChars = 1_000
 /** The status word of a task, as agents and users know it (SPEC "States and notices"). */
 export const statusOf = (task: TaskRecord): string => task.state._tag.toLowerCase()
 
-const seconds = (millis: number): string => Duration.format(Duration.millis(Math.max(0, Math.round(millis))))
+const seconds = (millis: number): string =>
+  millis < 1 ? "0s" : Duration.format(Duration.millis(Math.round(millis)))
 
 const iso = (millis: number): string =>
   Option.match(DateTime.make(millis), { onNone: () => "unknown", onSome: DateTime.formatIso })
