@@ -2,16 +2,14 @@ import type { JsonObject } from "@gcszhn/mcp-sentinel-core/Json"
 import type { ToolDefinition, ToolReply } from "@gcszhn/mcp-sentinel-core/ToolKit"
 import { ToolKit } from "@gcszhn/mcp-sentinel-core/ToolKit"
 import type { ToolDefinition as HostTool, ToolResult } from "@opencode-ai/plugin/tool"
-import { tool } from "@opencode-ai/plugin/tool"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
+import { nonoptional, optional, unknown } from "zod"
 import type { CallingContext } from "./Caller.js"
 import { originOf } from "./Caller.js"
 import { Host } from "./Host.js"
-
-const z = tool.schema
 
 const isProperties = Schema.is(Schema.Record({
   key: Schema.String,
@@ -23,13 +21,13 @@ const isNames = Schema.is(Schema.Array(Schema.String))
  * opencode turns zod into the JSON Schema that the model sees, breaks every `$ref` on the way, and never validates with
  * it. So each parameter is "anything", which carries core's own JSON Schema as its metadata; core reads the input.
  */
-const argsOf = (schema: JsonObject) => {
+const argsOf = (schema: JsonObject): HostTool["args"] => {
   const properties = isProperties(schema["properties"]) ? schema["properties"] : {}
   const required = isNames(schema["required"]) ? schema["required"] : []
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
-      const anything = z.unknown().meta({ ...property })
-      return [name, required.includes(name) ? z.nonoptional(anything) : anything]
+      const anything = required.includes(name) ? nonoptional(unknown()) : optional(unknown())
+      return [name, anything.meta({ ...property })]
     })
   )
 }
@@ -59,11 +57,8 @@ const callTool = Effect.fnUntraced(function*(name: string, input: unknown, conte
 
 /** The shared tools as opencode's. */
 export const toHostTools = (definitions: ReadonlyArray<ToolDefinition>, run: Run): Record<string, HostTool> =>
-  Object.fromEntries(definitions.map((definition) => [
-    definition.name,
-    tool({
-      description: definition.description,
-      args: argsOf(definition.inputSchema),
-      execute: async (input, context) => resultOf(await run(callTool(definition.name, input, context), context.abort))
-    })
-  ]))
+  Object.fromEntries(definitions.map(({ description, inputSchema, name }) => [name, {
+    description,
+    args: argsOf(inputSchema),
+    execute: async (input, context) => resultOf(await run(callTool(name, input, context), context.abort))
+  }]))

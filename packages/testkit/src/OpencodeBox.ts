@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -159,7 +160,8 @@ export const serveOpencode = Effect.fn("serveOpencode")(function*(box: HostBox, 
     Effect.flatMap(reply, ({ body }) => Schema.decodeUnknown(schema)(body)).pipe(Effect.orDie)
 
   const healthy = api("GET", "/global/health").pipe(
-    Effect.map(({ status }) => status === 200 ? true as const : undefined),
+    Effect.timeoutOption("2 seconds"),
+    Effect.map((reply) => Option.isSome(reply) && reply.value.status === 200 ? true as const : undefined),
     Effect.catchAllDefect(() => Effect.succeed(undefined))
   )
   yield* eventually(healthy, "60 seconds", () => `opencode serve did not answer:\n${running.stderr()}`)
