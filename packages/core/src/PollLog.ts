@@ -106,7 +106,7 @@ const dropped: Observation = { poll: 0, at: 0 }
  * pays for itself and a small log stays whole. Returns the bytes that were freed.
  */
 export const trimLargest = (logs: ReadonlyArray<PollLog>, target: number): number => {
-  const bySize = logs.map((log) => log.bytes).sort((a, b) => b - a)
+  const bySize = logs.map((log) => log.bytes).toSorted((a, b) => b - a)
   const total = bySize.reduce((sum, bytes) => sum + bytes, 0)
   const cut = bySize.reduce(
     (found, bytes, index) => {

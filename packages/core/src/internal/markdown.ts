@@ -8,8 +8,7 @@ export const cut = (text: string, chars: number): string => {
   return text.slice(0, end)
 }
 
-// oxlint-disable-next-line no-control-regex -- control characters are what it is about
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/g
+const controls = /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}]/gu
 
 const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
 
