@@ -22,7 +22,7 @@ export const layer = Layer.unwrapScoped(Effect.gen(function*() {
   return Logger.replace(
     Logger.defaultLogger,
     Logger.make(({ logLevel, message }) => {
-      Queue.unsafeOffer(entries, { level: levelOf(logLevel), message: textOf(message) })
+      Queue.unsafeOffer(entries, { level: levelOf(logLevel), message: `mcp-sentinel: ${textOf(message)}` })
     })
   )
 }))
