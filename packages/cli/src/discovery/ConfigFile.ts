@@ -4,9 +4,10 @@ import * as Either from "effect/Either"
 import { isAbsolute, join } from "node:path"
 import type { Environment } from "../HostEnvironment.js"
 import { HostEnvironment } from "../HostEnvironment.js"
+import { findSelf, selfFacts } from "../SelfEntry.js"
 import { expandStrictly } from "./Expansion.js"
 import type { Found, FoundServer, FoundUnusable } from "./Found.js"
-import { nothing, problem } from "./Found.js"
+import { nothing, problem, skipSelf } from "./Found.js"
 import type { JsonDocument, Member } from "./JsonFile.js"
 import { membersOf, readJsonFile } from "./JsonFile.js"
 import type { EntryContext } from "./ServerEntry.js"
@@ -19,7 +20,7 @@ const shape = `{ "servers": { "NAME": { "command": "npx", "args": ["-y", "some-s
  * as a bare map. Variables are expanded; a child gets the MCP SDK's safe list of variables and the entry's own (SPEC
  * "Environment of stdio servers"). A missing or broken file is a problem, a bad entry is unusable; the rest works.
  */
-export const readConfigFile = Effect.fn("readConfigFile")(function*(path: string) {
+export const readConfigFile = Effect.fn("readConfigFile")(function*(path: string, selfName?: string) {
   const { env, cwd } = yield* HostEnvironment
   const file = isAbsolute(path) ? path : join(cwd, path)
   const read = yield* readJsonFile(file)
@@ -29,8 +30,20 @@ export const readConfigFile = Effect.fn("readConfigFile")(function*(path: string
     case "broken":
       return problem(`The file of --mcp-config is not usable: ${read.reason}. None of its servers is known.`)
     case "document":
-      return readServers(read.document, { expand: expandStrictly(env), baseEnv: safeEnvironment(env) })
+      return yield* skipSentinels(
+        readServers(read.document, { expand: expandStrictly(env), baseEnv: safeEnvironment(env) }),
+        selfName
+      )
   }
+})
+
+/** Skips the entries that are mcp-sentinel, where an entry's variables do not identify the process. */
+export const skipSentinels = Effect.fnUntraced(function*(found: Found, selfName: string | undefined) {
+  const candidates = found.servers.flatMap(({ endpoint, name }) =>
+    endpoint._tag === "stdio" ? [{ name, command: endpoint.command, args: endpoint.args, env: endpoint.env }] : []
+  )
+  const facts = yield* selfFacts(candidates, { selfName, envIdentifies: false })
+  return skipSelf(found, findSelf(candidates, facts))
 })
 
 /** The variables that the MCP SDK lets a stdio server inherit; a value that is a shell function is not one. */
@@ -89,12 +102,13 @@ interface Sorted {
 const toFound = (
   document: JsonDocument,
   group: ReadonlyArray<string>,
-  { name, value, repeated }: Member,
+  { at, name, repeated, value }: Member,
   context: EntryContext
 ): Sorted => {
   const path = [...group, name]
-  const at = document.at(path)
-  const note = repeated ? { problem: `${at}: the name ${JSON.stringify(name)} is there twice; the last one counts.` } : {}
+  const note = repeated
+    ? { problem: `${at}: the name ${JSON.stringify(name)} is there twice; the last one counts.` }
+    : {}
   return Either.match(readEntry(name, value, context), {
     onRight: (server): Sorted => ({ server: { ...server, source: at }, ...note }),
     onLeft: (left): Sorted => ({

@@ -29,3 +29,16 @@ export const overlay = (weaker: Found, stronger: Found): Found => {
     ownCallTimeout: weaker.ownCallTimeout ?? stronger.ownCallTimeout
   }
 }
+
+/** Moves the entries that are mcp-sentinel to the unusable ones. */
+export const skipSelf = (found: Found, selves: ReadonlyMap<string, string>): Found => ({
+  ...found,
+  servers: found.servers.filter(({ name }) => !selves.has(name)),
+  unusable: [
+    ...found.unusable.filter(({ name }) => !selves.has(name)),
+    ...[...found.servers, ...found.unusable].flatMap(({ name, source }) => {
+      const reason = selves.get(name)
+      return reason === undefined ? [] : [{ name, kind: "self" as const, reason, source }]
+    })
+  ]
+})

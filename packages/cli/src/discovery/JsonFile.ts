@@ -9,6 +9,8 @@ export interface JsonDocument {
   readonly root: Node
   /** `file:line` of the deepest part of the path that exists */
   readonly at: (path: ReadonlyArray<string>) => string
+  /** `file:line` of an offset */
+  readonly where: (offset: number) => string
 }
 
 export type JsonFile =
@@ -38,12 +40,12 @@ export const parseJson = (file: string, content: string): JsonFile => {
   const first = errors[0]
   if (root === undefined || first !== undefined) {
     const where = `${file}:${lineAt(text, first?.offset ?? 0)}`
-    return broken(`${where} is not valid JSON (${first === undefined ? "it is empty" : printParseErrorCode(first.error)})`)
+    return broken(
+      `${where} is not valid JSON (${first === undefined ? "it is empty" : printParseErrorCode(first.error)})`
+    )
   }
-  return {
-    _tag: "document",
-    document: { file, root, at: (path) => `${file}:${lineAt(text, nearest(root, path).offset)}` }
-  }
+  const where = (offset: number) => `${file}:${lineAt(text, offset)}`
+  return { _tag: "document", document: { file, root, where, at: (path) => where(nearest(root, path).offset) } }
 }
 
 const lineAt = (text: string, offset: number): number => text.slice(0, offset).split("\n").length
@@ -60,6 +62,8 @@ const nearest = (root: Node, path: ReadonlyArray<string>): Node => {
 export interface Member {
   readonly name: string
   readonly value: unknown
+  /** `file:line` */
+  readonly at: string
   readonly repeated: boolean
 }
 
@@ -75,7 +79,12 @@ export const membersOf = (document: JsonDocument, path: ReadonlyArray<string>): 
     const [key, value] = property.children ?? []
     if (key === undefined || value === undefined) continue
     const name = String(key.value)
-    members.set(name, { name, value: getNodeValue(value), repeated: members.has(name) })
+    members.set(name, {
+      name,
+      value: getNodeValue(value),
+      at: document.where(property.offset),
+      repeated: members.has(name)
+    })
   }
   return [...members.values()]
 }

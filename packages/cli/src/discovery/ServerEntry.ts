@@ -113,7 +113,9 @@ const readEndpoint = (entry: Fields, context: EntryContext): Read<StdioServer | 
     const urls = urlFields.filter((field) => entry[field] !== undefined)
     const urlField = urls[0]
     const hasCommand = entry.command !== undefined
-    if (urls.length > 1) return yield* Either.left(fault([urls[1]!], `has both "${urls[0]}" and "${urls[1]}": keep one`))
+    if (urls.length > 1) {
+      return yield* Either.left(fault([urls[1]!], `has both "${urls[0]}" and "${urls[1]}": keep one`))
+    }
     if (hasCommand && urlField !== undefined) {
       return yield* Either.left(fault(["command"], `has both "command" and "${urlField}": keep one`))
     }
@@ -186,11 +188,13 @@ const readTexts = (entry: Fields, field: string, context: EntryContext): Read<En
   if (value === undefined || value === null) return Either.right({})
   if (!isFields(value)) return Either.left(fault([field], `"${field}" must be an object of strings`))
   return Either.map(
-    Either.all(Object.entries(value).map(([key, item]) =>
-      typeof item === "string"
-        ? Either.map(expand(item, [field, key], context), (expanded) => [key, expanded] as const)
-        : Either.left(fault([field, key], `"${key}" in "${field}" must be a string: put it in quotes`))
-    )),
+    Either.all(
+      Object.entries(value).map(([key, item]) =>
+        typeof item === "string"
+          ? Either.map(expand(item, [field, key], context), (expanded) => [key, expanded] as const)
+          : Either.left(fault([field, key], `"${key}" in "${field}" must be a string: put it in quotes`))
+      )
+    ),
     (pairs) => Object.fromEntries(pairs)
   )
 }
