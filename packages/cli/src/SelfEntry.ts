@@ -38,18 +38,19 @@ const another = "it is an mcp-sentinel, and a sentinel does not watch a sentinel
 
 /**
  * The entries that are mcp-sentinel, and why they are skipped. This process is known by, in this order: the mark that
- * `install` writes, the command line that the host started, its --self-name, and, where the host passes on nothing
- * else, the entry's variables. Whatever else names the package, its program or this very script is another sentinel,
- * and skipped as well. A remote entry is not seen here: it tells its name when it is connected to.
+ * `install` writes, the command line that the host started, its --self-name, the entry's variables (where the host
+ * passes on nothing else), and being the only entry that names a sentinel. Whatever else names the package, its program
+ * or this very script is another sentinel, and skipped as well. A remote entry is not seen here: it tells its name when
+ * it is connected to.
  */
 export const findSelf = (candidates: ReadonlyArray<Candidate>, facts: SelfFacts): ReadonlyMap<string, string> => {
   const sentinels = candidates.filter((candidate) => namesSentinel(candidate, facts))
   const certain = firstNonEmpty(
     () => candidates.filter((candidate) => hasOwnId(candidate, facts)),
     () => candidates.filter((candidate) => isCommandLine(candidate, topCommandLine(facts), facts)),
-    () => sentinels.length === 1 ? sentinels : [],
     () => candidates.filter((candidate) => hasSelfName(candidate, facts)),
-    () => only(candidates.filter((candidate) => hasOwnVariables(candidate, facts)))
+    () => only(candidates.filter((candidate) => hasOwnVariables(candidate, facts))),
+    () => only(sentinels)
   )
   return new Map([
     ...[...sentinels, ...candidates.filter((candidate) => candidate.env[idVariable] !== undefined)]

@@ -3,7 +3,6 @@ import { Refused } from "@gcszhn/mcp-sentinel-core/Errors"
 import type { Catalogue } from "@gcszhn/mcp-sentinel-core/mcp/ServerConfig"
 import { HostRules, McpServers } from "@gcszhn/mcp-sentinel-core/mcp/ServerConfig"
 import type { ToolTarget } from "@gcszhn/mcp-sentinel-core/ToolInvoker"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -76,24 +75,28 @@ const discover = Effect.fn("discover")(function*(options: SourceOptions) {
   return overlay(host, file)
 })
 
-/** Runs an effect when it is first asked for, keeps what it brought, and shares one run among all who ask meanwhile. */
+/**
+ * Runs an effect when it is first asked for, keeps what it brought, and shares one run among all who ask meanwhile.
+ * `renew` wants a run that began after it was asked.
+ */
 const keeping = <A, R>(effect: Effect.Effect<A, never, R>) =>
   Effect.gen(function*() {
-    const kept = yield* Ref.make(Option.none<{ readonly value: A; readonly at: number }>())
+    const begun = yield* Ref.make(0)
+    const kept = yield* Ref.make(Option.none<{ readonly value: A; readonly run: number }>())
     const one = yield* Effect.makeSemaphore(1)
-    const renew = (asked: number) =>
+    const since = (known: number) =>
       one.withPermits(1)(Effect.gen(function*() {
         const last = yield* Ref.get(kept)
-        if (Option.isSome(last) && last.value.at >= asked) return last.value.value
-        const at = yield* Clock.currentTimeMillis
+        if (Option.isSome(last) && last.value.run > known) return last.value.value
+        const run = yield* Ref.updateAndGet(begun, (count) => count + 1)
         const value = yield* effect
-        yield* Ref.set(kept, Option.some({ value, at }))
+        yield* Ref.set(kept, Option.some({ value, run }))
         return value
       }))
     return {
       peek: Effect.map(Ref.get(kept), Option.map(({ value }) => value)),
-      get: renew(Number.NEGATIVE_INFINITY),
-      renew: Effect.flatMap(Clock.currentTimeMillis, renew)
+      get: since(0),
+      renew: Effect.flatMap(Ref.get(begun), since)
     }
   })
 
