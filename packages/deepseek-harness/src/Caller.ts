@@ -5,11 +5,22 @@ import type { Origin } from "@gcszhn/mcp-sentinel-core/Origin"
 
 const maxDepth = 64
 
+/** dsh knows the owner of a subagent that runs in the foreground, and only the parent session of one in the background. */
+const parentOf = (agents: AgentRegistry, child: Agent): Agent | undefined => {
+  const owner = agents.list().find((candidate) => agents.isOwnedBy(child.id, candidate))
+  if (owner !== undefined) return owner
+  const { origin, parentSession } = child.session.header
+  return origin === "subagent" && parentSession !== undefined ? agents.get(parentSession) : undefined
+}
+
+/** Whether nobody started the agent but the user. */
+export const isTop = (agents: AgentRegistry, agent: Agent): boolean => parentOf(agents, agent) === undefined
+
 /** The agent, then the one that started it, and so on to the session's root. */
 const lineageOf = (agents: AgentRegistry, agent: Agent): ReadonlyArray<Agent> => {
   const lineage = [agent]
   for (let child = agent; lineage.length < maxDepth;) {
-    const parent = agents.list().find((candidate) => agents.isOwnedBy(child.id, candidate))
+    const parent = parentOf(agents, child)
     if (parent === undefined) break
     lineage.push(parent)
     child = parent

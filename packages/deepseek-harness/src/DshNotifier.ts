@@ -22,13 +22,20 @@ interface Parked {
 /** ms that the first end of a message waits for others */
 const within = 200
 
-const readerOf = (notice: Notice): Agent | undefined => callerOf(notice.origin)?.live
+/** A one-shot run waits for its top agent only, so that a resting subagent would be woken too late there. */
+const readerIn = (ctx: Context) => (notice: Notice): Agent | undefined => {
+  const caller = callerOf(notice.origin)
+  const live = caller?.live
+  return live?.status === "idle" && isHeadless(ctx) ? caller?.root ?? live : live
+}
 
 const textFor = (agent: Agent) => (notice: Notice): string => {
   const caller = callerOf(notice.origin)
   return caller === undefined || caller.startedBy(agent)
     ? notice.text
-    : `${notice.text}\n\nThis sentinel was started by your subagent \`${caller.lineage[0]?.id}\`, which has ended.`
+    : `${notice.text}\n\nThis sentinel was started by your subagent \`${
+      caller.lineage[0]?.id
+    }\`, which does not run any more.`
 }
 
 const messageOf = ({ agent, notices }: Parked) =>
@@ -75,6 +82,8 @@ export const layer = (ctx: Context): Layer.Layer<Notifier> =>
     Effect.gen(function*() {
       const run = yield* FiberSet.makeRuntime<never>()
       const parked = new Map<MessageId, Parked>()
+      const readerOf = readerIn(ctx)
+      const keyOf = (notice: Notice) => readerOf(notice)?.id ?? ""
 
       const put = (entry: Parked, how: "wake" | "quietly") =>
         Effect.sync(() => {
@@ -126,8 +135,6 @@ export const layer = (ctx: Context): Layer.Layer<Notifier> =>
       }
     })
   )
-
-const keyOf = (notice: Notice): string => readerOf(notice)?.id ?? ""
 
 const unread = (notices: Notices) =>
   Effect.logWarning(

@@ -8,8 +8,8 @@ import { isSettled, TaskWatch } from "./TaskWatch.js"
 export const isHeadless = (ctx: Context): boolean => ctx.get("headlessStartup") !== undefined
 
 /**
- * Waits until the agent has a notice to read, or no sentinel of its session has anything left to tell. A turn that waits
- * for this before it stops keeps a one-shot run open (SPEC "Harness layers").
+ * Waits until the agent has a notice to read, or neither it nor its subagents have a sentinel with anything left to tell.
+ * The session's top agent waits for this before it ends a turn, and so keeps a one-shot run open (SPEC "Harness layers").
  */
 export const untilNews = (agent: Agent): Effect.Effect<void, never, TaskWatch> =>
   Effect.flatMap(TaskWatch, (watch) =>

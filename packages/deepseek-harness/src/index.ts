@@ -8,7 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Schema from "effect/Schema"
-import { originOf } from "./Caller.js"
+import { isTop, originOf } from "./Caller.js"
 import * as DshInvoker from "./DshInvoker.js"
 import * as DshNotifier from "./DshNotifier.js"
 import { parametersOf } from "./dsl.js"
@@ -88,7 +88,7 @@ export async function apply(ctx: Context, config: typeof Options.Type): Promise<
   }
 
   ctx.on("agent/turn-stopping", async ({ agent, signal }) => {
-    if (!isHeadless(ctx)) return
+    if (!isHeadless(ctx) || !isTop(ctx.agents, agent)) return
     await runtime.runPromiseExit(untilNews(agent), { signal: AbortSignal.any([signal, stopped.signal]) })
   })
 

@@ -112,6 +112,44 @@ describe("the packed plugin in the headless profile", () => {
       })
   )
 
+  it.scopedLive("waits for the sentinel of a subagent that is gone, and wakes the agent that started it", () =>
+    Effect.gen(function*() {
+      const delegate = { description: "watch", prompt: "watch the build", run_in_background: false }
+      const { box, llm, server } = yield* installed("headless", [
+        ...waitAndReport("native"),
+        on("watch the build", call("mcp_sentinel_poll", waitFor("a")), say("CHILD IS DONE")),
+        on("delegate", call("subagent", delegate), say("PARENT WAITS"))
+      ])
+      server.set("a", { status: "running" })
+      yield* Effect.fork(finishAfterPolls(server, "a", 4))
+      const run = yield* runDsh(box, "--profile", "headless", "delegate")
+      assert.strictEqual(run.stdout.trim(), "ANSWER: https://ci.example/42", run.stderr)
+      const turns = yield* llm.turns
+      const woken = turns.at(-1)
+      assert.include(woken?.messages.map(({ text }) => text) ?? [], "PARENT WAITS")
+      assert.include(woken?.messages.at(-1)?.text, "started by your subagent")
+      assert.include(turns.map(lastToolResult).join("\n"), "You are a subagent")
+    }))
+
+  it.scopedLive("tells the main agent, and not a subagent that rests in the background", () =>
+    Effect.gen(function*() {
+      const delegate = { description: "watch", prompt: "watch the build", run_in_background: true }
+      const { box, llm, server } = yield* installed("headless", [
+        ...waitAndReport("native"),
+        on("watch the build", call("mcp_sentinel_poll", waitFor("a")), say("CHILD RESTS")),
+        on("delegate", call("subagent", delegate), call("mcp_sentinel_poll", waitFor("b")), say("PARENT WAITS"))
+      ])
+      server.set("a", { status: "running" })
+      server.set("b", { status: "running" })
+      yield* Effect.fork(Effect.zipRight(finishAfterPolls(server, "a", 3), finishAfterPolls(server, "b", 3)))
+      const run = yield* runDsh(box, "--profile", "headless", "delegate")
+      assert.strictEqual(run.stdout.trim(), "ANSWER: https://ci.example/42", run.stderr)
+      const read = (yield* llm.turns).at(-1)?.messages.map(({ text }) => text) ?? []
+      assert.include(read, "PARENT WAITS")
+      assert.strictEqual(read.join("\n").match(/## Sentinel Complete/g)?.length, 2)
+      assert.include(read.join("\n"), "started by your subagent")
+    }))
+
   it.scopedLive("ends with exit code 0 at once when nothing is pending", () =>
     Effect.gen(function*() {
       const { box, llm } = yield* installed("headless", [on("hello", say("HELLO"))])

@@ -220,14 +220,6 @@ describe("failed calls", () => {
       assert.include(woken.messages.at(-1)?.text, "Server restarts")
     }), seconds)
 
-  it.scopedLive("refuses a setting that it does not know, or of the wrong type", () =>
-    Effect.gen(function*() {
-      for (const config of [{ jobs: "yes" }, { jbos: true }]) {
-        const failed = yield* Effect.exit(Effect.scoped(world({ config })))
-        assert.isTrue(Exit.isFailure(failed), JSON.stringify(config))
-      }
-    }), seconds)
-
   it.scopedLive(
     "goes on while the thing waited for does not exist yet, and reads the value of an error",
     () =>
@@ -485,6 +477,16 @@ describe("dsh's job list", () => {
       const { agent } = yield* newAgent("s1")
       yield* use(agent, "mcp_sentinel_poll", waitFor("a"))
       assert.include((yield* use(agent, "job_list", {})).text, "no background jobs")
+    }), seconds)
+})
+
+describe("settings", () => {
+  it.scopedLive("refuses a setting that it does not know, or of the wrong type", () =>
+    Effect.gen(function*() {
+      for (const config of [{ jobs: "yes" }, { jbos: true }]) {
+        const failed = yield* Effect.exit(Effect.scoped(world({ config })))
+        assert.isTrue(Exit.isFailure(failed), JSON.stringify(config))
+      }
     }), seconds)
 })
 
