@@ -1,5 +1,8 @@
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { ConnectionPool } from "@gcszhn/mcp-sentinel-core/mcp/ConnectionPool"
 import * as McpInvoker from "@gcszhn/mcp-sentinel-core/mcp/McpInvoker"
+import { McpServers } from "@gcszhn/mcp-sentinel-core/mcp/ServerConfig"
 import { Sentinel } from "@gcszhn/mcp-sentinel-core/Sentinel"
 import { Settings } from "@gcszhn/mcp-sentinel-core/Settings"
 import { TaskStore } from "@gcszhn/mcp-sentinel-core/TaskStore"
@@ -7,19 +10,49 @@ import { ToolKit } from "@gcszhn/mcp-sentinel-core/ToolKit"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Discovery from "./discovery/Discovery.js"
+import { HostEnvironment } from "./HostEnvironment.js"
+import { stderrLogger } from "./log.js"
 import { serve, type Streams } from "./McpServer.js"
 import { NoNotifier } from "./NoNotifier.js"
-import type { SourceOptions } from "./Options.js"
+import type { McpOptions, SourceOptions } from "./Options.js"
 
 /** The engine over the servers that the harness has, with nobody to notify. */
 export const engine = (options: SourceOptions) =>
   Sentinel.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(TaskStore.layerMemory, McpInvoker.layer, NoNotifier)),
     Layer.provide(ConnectionPool.layer),
-    Layer.provide(Discovery.layer(options)),
+    Layer.provideMerge(Discovery.layer(options)),
     Layer.provideMerge(Settings.layer)
   )
 
+/** What discovery could not use, on stderr: a person who looks there need not ask the agent (SPEC "Harness layers"). */
+const logProblems = Effect.gen(function*() {
+  const servers = yield* McpServers
+  const { problems, unusable } = yield* servers.catalogue
+  for (const message of problems) yield* Effect.logWarning(message)
+  for (const { kind, name, reason } of unusable) {
+    const log = kind === "broken" ? Effect.logWarning : Effect.logInfo
+    yield* log(`Server ${JSON.stringify(name)} is not used: ${reason}`)
+  }
+})
+
 /** `mcp-sentinel mcp`: the toolkit, served over stdio until stdin ends. */
 export const mcp = (options: SourceOptions, streams: Streams) =>
-  Effect.provide(serve(streams), Layer.provide(ToolKit.layer, engine(options)))
+  Effect.forkScoped(logProblems).pipe(
+    Effect.zipRight(serve(streams)),
+    Effect.scoped,
+    Effect.provide(Layer.provideMerge(ToolKit.layer, engine(options)))
+  )
+
+const host = Layer.merge(NodeFileSystem.layer, HostEnvironment.layer)
+
+/** Runs `mcp` as the whole program, without the weight of the command-line library. */
+export const run = (options: McpOptions, streams: Streams): void =>
+  NodeRuntime.runMain(
+    mcp(options, streams).pipe(
+      Effect.provide(host),
+      Effect.provide(stderrLogger(options.logLevel)),
+      Effect.ensuring(Effect.sync(() => process.exitCode = 0))
+    ),
+    { disablePrettyLogger: true }
+  )

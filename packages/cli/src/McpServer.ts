@@ -4,6 +4,7 @@ import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
 import {
   CallToolRequestSchema,
   type CallToolResult,
+  type JSONRPCMessage,
   ListToolsRequestSchema,
   type ListToolsResult
 } from "@modelcontextprotocol/sdk/types.js"
@@ -11,26 +12,43 @@ import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import type { Readable, Writable } from "node:stream"
 import { callerOf } from "./Caller.js"
+import type { Greeted } from "./Greeting.js"
 import { HostEnvironment } from "./HostEnvironment.js"
-import { version } from "@gcszhn/mcp-sentinel-core/version"
+import { capabilities, instructions, serverInfo } from "./identity.js"
 
 export interface Streams {
   readonly stdin: Readable
   readonly stdout: Writable
+  /** the request that was answered before this server was loaded */
+  readonly greeted?: Greeted
 }
 
-const instructions =
-  "Start a long job with its own tool, then call mcp_sentinel_poll once on the tool that tells its status, and mcp_sentinel_attach to wait. Never call a status tool in a loop."
+/** Drops the one answer that the host has already. */
+export class GreetedTransport extends StdioServerTransport {
+  private greeted: Greeted
+
+  constructor({ greeted, stdin, stdout }: Streams) {
+    super(stdin, stdout)
+    this.greeted = greeted
+  }
+
+  override send(message: JSONRPCMessage): Promise<void> {
+    if (this.greeted === undefined || !("id" in message) || message.id !== this.greeted) return super.send(message)
+    this.greeted = undefined
+    return Promise.resolve()
+  }
+}
 
 /**
  * Serves the toolkit over stdio (MCP 2025-11-25, stdio transport) until stdin ends. `initialize` waits for nothing. A
  * cancelled request interrupts its call; a progress token gets progress.
  */
-export const serve = Effect.fnUntraced(function*({ stdin, stdout }: Streams) {
+export const serve = Effect.fnUntraced(function*(streams: Streams) {
+  const { stdin, stdout } = streams
   const kit = yield* ToolKit
   const host = yield* HostEnvironment
   const run = Runtime.runPromise(yield* Effect.runtime())
-  const server = new Server({ name: "mcp-sentinel", version }, { capabilities: { tools: {} }, instructions })
+  const server = new Server(serverInfo, { capabilities, instructions })
 
   server.setRequestHandler(ListToolsRequestSchema, (): ListToolsResult => ({
     tools: kit.tools.map(({ annotations, description, inputSchema, name, title }) => ({
@@ -44,10 +62,14 @@ export const serve = Effect.fnUntraced(function*({ stdin, stdout }: Streams) {
 
   server.setRequestHandler(CallToolRequestSchema, ({ params }, { _meta, sendNotification, signal }) => {
     const progressToken = _meta?.progressToken
-    const onProgress = progressToken === undefined ? undefined : (progress: Progress) =>
-      Effect.ignore(Effect.tryPromise(() =>
-        sendNotification({ method: "notifications/progress", params: { progressToken, ...progress } })
-      ))
+    const onProgress = progressToken === undefined ?
+      undefined :
+      (progress: Progress) =>
+        Effect.ignore(
+          Effect.tryPromise(() =>
+            sendNotification({ method: "notifications/progress", params: { progressToken, ...progress } })
+          )
+        )
     const caller = callerOf(server.getClientVersion()?.name, _meta, host.env, progressToken !== undefined)
     const context: CallContext = { ...caller, onProgress }
     return run(Effect.map(kit.call(params.name, params.arguments ?? {}, context), toResult), { signal })
@@ -62,7 +84,7 @@ export const serve = Effect.fnUntraced(function*({ stdin, stdout }: Streams) {
   })
 
   yield* Effect.acquireRelease(
-    Effect.promise(() => server.connect(new StdioServerTransport(stdin, stdout))),
+    Effect.promise(() => server.connect(new GreetedTransport(streams))),
     () => Effect.promise(() => server.close())
   )
   yield* ended

@@ -109,11 +109,7 @@ export interface ConnectMishap {
 }
 
 const openLink = Effect.fnUntraced(function*(config: ServerConfig, makeLink: () => Promise<Link>) {
-  const { Client } = yield* Effect.promise(() => import("@modelcontextprotocol/sdk/client/index.js"))
-  const { ToolListChangedNotificationSchema } = yield* Effect.promise(() =>
-    import("@modelcontextprotocol/sdk/types.js")
-  )
-  const { unknown: anything } = yield* Effect.promise(() => import("zod"))
+  const { anything, Client, ToolListChangedNotificationSchema } = yield* Effect.promise(() => import("./Sdk.js"))
   const link = yield* Effect.promise(makeLink)
   const client = new Client(clientInfo, { capabilities: {} })
   const timeout = config.startupTimeout ?? defaultStartupTimeout
