@@ -5,6 +5,8 @@ export interface Range {
   /** default: the last `limit` polls */
   readonly offset?: number | undefined
   readonly limit: number
+  /** only polls whose outcome differs from the one before */
+  readonly changes?: boolean | undefined
 }
 
 export interface LogPage {
@@ -66,17 +68,25 @@ export class PollLog {
     }
   }
 
-  page({ limit, offset }: Range): LogPage {
+  page({ changes = false, limit, offset }: Range): LogPage {
     const dropped = this.#byCount + this.#byBytes
     const total = dropped + this.#entries.length - this.#head
-    const from = offset ?? Math.max(dropped, total - limit)
+    const from = offset ?? (changes ? dropped : Math.max(dropped, total - limit))
     const start = Math.max(from, dropped) - dropped + this.#head
-    return {
-      entries: this.#entries.slice(start, Math.max(start, from + limit - dropped + this.#head)),
-      offset: from,
-      total,
-      dropped: { byCount: this.#byCount, byBytes: this.#byBytes }
-    }
+    const entries = changes
+      ? this.#changesFrom(start, limit, offset === undefined)
+      : this.#entries.slice(start, Math.max(start, from + limit - dropped + this.#head))
+    return { entries, offset: from, total, dropped: { byCount: this.#byCount, byBytes: this.#byBytes } }
+  }
+
+  #changesFrom(start: number, limit: number, newest: boolean): ReadonlyArray<Observation> {
+    const changed = this.#entries.filter((entry, index) => index >= start && this.#differs(entry, index))
+    return newest ? changed.slice(-limit) : changed.slice(0, limit)
+  }
+
+  #differs(entry: Observation, index: number): boolean {
+    const before = index > this.#head ? this.#entries[index - 1] : undefined
+    return before === undefined || before.value !== entry.value || before.error !== entry.error
   }
 
   #cost(index: number): number {

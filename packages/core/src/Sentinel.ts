@@ -16,6 +16,7 @@ import type { Claims } from "./internal/Claims.js"
 import * as Claim from "./internal/Claims.js"
 import { deliver } from "./internal/deliver.js"
 import { makeLook, type Step } from "./internal/look.js"
+import { makeSubmit } from "./internal/submit.js"
 import { monotonic } from "./internal/time.js"
 import type { Delivery, Recipient } from "./Notifier.js"
 import { Notifier } from "./Notifier.js"
@@ -92,6 +93,7 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
       const invoker = yield* ToolInvoker
       const notifier = yield* Notifier
       const look = yield* makeLook
+      const submit = yield* makeSubmit
       const running = new Map<string, Running>()
       const events = yield* Queue.unbounded<Event>()
       const retention = yield* FiberMap.make<TaskId, void, never>()
@@ -168,6 +170,14 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         )
       }
 
+      const run = (task: Running, request: PollRequest): Effect.Effect<EndState> =>
+        request.start === undefined
+          ? poll(task, request)
+          : Effect.flatMap(
+            submit(task.id),
+            Option.match({ onNone: () => poll(task, request), onSome: (end) => Effect.succeed(end) })
+          )
+
       const release = (task: Running, told: boolean) =>
         Ref.modify(task.claims, (claims) => Claim.release(claims, told)).pipe(
           Effect.tap((due) => due ? Queue.offer(events, { _tag: "NoticeDue", task }) : tell(task))
@@ -226,7 +236,7 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         yield* FiberMap.run(
           polls,
           id,
-          Effect.scoped(Effect.zipRight(invoker.hold(request.server), poll(task, request))).pipe(
+          Effect.scoped(Effect.zipRight(invoker.hold(request.server), run(task, request))).pipe(
             Effect.onExit((exit) => Queue.offer(events, { _tag: "Ended", task, exit }))
           )
         )

@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Compiled } from "./Condition.js"
-import type { JsonObject } from "./Json.js"
+import type { Json, JsonObject } from "./Json.js"
 import type { Recipient } from "./Notifier.js"
+import type { Selection } from "./Selection.js"
 import type { ToolTarget } from "./ToolInvoker.js"
 
 /** Names a task; 122 random bits, so that one session cannot guess another's. */
@@ -24,6 +25,10 @@ export interface PollRequest extends ToolTarget {
   readonly failWhen?: Compiled | undefined
   /** consecutive failed calls at which the task gives up; 0 = never */
   readonly maxErrors: number
+  /** the part of the value that texts show; none = all of it */
+  readonly select?: Selection | undefined
+  /** submitted once before the first poll; `args` may take values from its result */
+  readonly start?: { readonly tool: string; readonly args: JsonObject } | undefined
 }
 
 /** A value as the poll log keeps it: `text` may be shorter than the `length` characters that came. */
@@ -79,6 +84,10 @@ export interface TaskRecord {
   /** times that a stdio server had to be started again under this task */
   readonly restarts: number
   readonly last?: Observation | undefined
+  /** what `select` shows of the last value */
+  readonly selected?: KeptValue | undefined
+  /** the result of `start`, once it was submitted */
+  readonly submitted?: Json | undefined
   /** why the condition does not hold yet, or what the last call's failure was */
   readonly pending: string
   /** wall clock, ms since the epoch */

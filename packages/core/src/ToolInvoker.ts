@@ -21,6 +21,8 @@ export interface ResolvedTool extends ToolTarget {
 export interface ToolCall extends ToolTarget {
   readonly args: JsonObject
   readonly origin: Origin
+  /** the call must not be repeated, since it may have been carried out although its answer was lost */
+  readonly once?: boolean | undefined
 }
 
 /** The value of a good call. */

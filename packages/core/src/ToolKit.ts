@@ -10,6 +10,7 @@ import type { JsonObject } from "./Json.js"
 import { Notifier } from "./Notifier.js"
 import type { Origin } from "./Origin.js"
 import * as Report from "./Report.js"
+import { checkReferences, compile as compileSelection } from "./Selection.js"
 import { Sentinel } from "./Sentinel.js"
 import { isActive, type PollRequest, type TaskRecord } from "./SentinelTask.js"
 import { Settings } from "./Settings.js"
@@ -73,7 +74,13 @@ const make = Effect.fnUntraced(function*(options: ToolKitOptions) {
     const params = yield* Tools.readPoll(options.notifierId)(input)
     const until = yield* compile(params.until, "until")
     const failWhen = params.fail_when === undefined ? undefined : yield* compile(params.fail_when, "fail_when")
+    const select = params.select === undefined ? undefined : yield* compileSelection(params.select)
+    if (params.start !== undefined) yield* checkReferences(params.args ?? {})
     const target = yield* invoker.resolve({ server: params.server, tool: params.tool }, origin)
+    const start = params.start === undefined ? undefined : yield* invoker.resolve(
+      { server: target.server, tool: params.start.tool },
+      origin
+    )
     const recipient = { origin, notifierId: params.notifier_id }
     const delivery = yield* notifier.accept(recipient)
     const [interval, intervalLabel] = raised(params.interval ?? 5_000, minInterval)
@@ -88,7 +95,9 @@ const make = Effect.fnUntraced(function*(options: ToolKitOptions) {
       timeout,
       until,
       failWhen,
-      maxErrors: params.max_errors ?? 3
+      maxErrors: params.max_errors ?? 3,
+      select,
+      start: start && { tool: start.tool, args: params.start?.args ?? {} }
     }
     const task = yield* sentinel.start(request, recipient, delivery)
     const now = yield* monotonic
@@ -128,16 +137,24 @@ const make = Effect.fnUntraced(function*(options: ToolKitOptions) {
     const asked = params.timeout === undefined || params.timeout === 0 ? Infinity : params.timeout
     const wait = Math.min(asked, ownLimit)
     const { onProgress } = context
-    const [task] = yield* sentinel.attach([params.id], {
-      mode: "all",
+    const [first] = params.ids
+    const tasks = yield* sentinel.attach(params.ids, {
+      mode: params.mode,
       timeout: wait === Infinity ? undefined : wait,
-      during: onProgress && (() => withProgress(sentinel.peek(params.id), onProgress))
+      during: onProgress && (() => withProgress(sentinel.peek(first), onProgress))
     })
     const now = yield* monotonic
-    if (task === undefined) return refusal("nothing to attach to")
     const why = asked <= ownLimit
-      ? `The timeout of this attach (${asked} ms) is over. The sentinel goes on.`
-      : "This call ends before the host would cut it. The sentinel goes on: call mcp_sentinel_attach with the same ID again."
+      ? `The timeout of this attach (${asked} ms) is over. What still runs goes on.`
+      : "This call ends before the host would cut it. What still runs goes on: call mcp_sentinel_attach again with the same IDs."
+    const [task] = tasks
+    if (tasks.length > 1 || task === undefined) {
+      return {
+        text: Report.several(tasks, why, limits, now),
+        isError: false,
+        structured: { sentinels: tasks.map((task) => Report.structured(task, now)) }
+      }
+    }
     return reply(
       isActive(task) ? Report.stillRunning(task, why, limits, now) : Report.outcome(task, limits, now),
       task,
@@ -147,7 +164,7 @@ const make = Effect.fnUntraced(function*(options: ToolKitOptions) {
 
   const read = Effect.fnUntraced(function*(input: unknown) {
     const params = yield* Tools.readRead(input)
-    const range = { offset: params.offset, limit: params.limit ?? 5 }
+    const range = { offset: params.offset, limit: params.limit ?? 5, changes: params.changes }
     const task = yield* sentinel.peek(params.id)
     const page = yield* sentinel.read(params.id, range)
     return {

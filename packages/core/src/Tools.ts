@@ -57,6 +57,14 @@ const pollFields = {
   fail_when: Schema.optional(Param.condition("stop as failed when this holds; looked at before until")),
   max_errors: Schema.optional(
     Param.count("consecutive failed calls at which the sentinel gives up; default 3; 0 = never gives up", 0)
+  ),
+  start: Schema.optional(
+    Param.submission(
+      "a tool of the same server that starts the job: called once, before polling, over the connection that the polls use. args may take values from its result: {\"id\": {\"$from\": \"job.id\"}}"
+    )
+  ),
+  select: Schema.optional(
+    Param.selection("the part of the value that replies and the notice show: a path, or several as {\"name\": \"path\"}; default: all")
   )
 }
 
@@ -77,14 +85,19 @@ const Status = Schema.Struct({
 })
 
 const Attach = Schema.Struct({
-  id: Param.text("sentinel ID"),
+  id: Schema.optional(Param.text("sentinel ID")),
+  ids: Schema.optional(Param.names("several sentinel IDs, instead of id")),
+  mode: Schema.optional(
+    Param.oneOf(["all", "any"], "with ids: return when all have ended (default), or at the first end")
+  ),
   timeout: Schema.optional(Param.millis("longest wait in ms; default and 0: until the sentinel ends"))
 })
 
 const Read = Schema.Struct({
   id: Param.text("sentinel ID"),
   offset: Schema.optional(Param.count("0-based index of the first poll in the whole history; default: the last ones", 0)),
-  limit: Schema.optional(Param.count("how many polls; default 5", 1))
+  limit: Schema.optional(Param.count("how many polls; default 5", 1)),
+  changes: Schema.optional(Param.flag("only polls whose value differs from the one before; default false"))
 })
 
 export interface PollParams extends Schema.Schema.Type<typeof Poll> {
@@ -114,7 +127,22 @@ export const readStatus = (input: unknown): Either.Either<StatusParams, Refused>
   })
 
 const anyAttach = Param.read(Attach)
-export const readAttach = (input: unknown) => anyAttach(names.attach, input)
+
+export interface AttachParams {
+  readonly ids: readonly [string, ...ReadonlyArray<string>]
+  readonly mode: "any" | "all"
+  readonly timeout?: number | undefined
+}
+
+export const readAttach = (input: unknown): Either.Either<AttachParams, Refused> =>
+  Either.flatMap(anyAttach(names.attach, input), ({ id, ids, mode = "all", timeout }) => {
+    if ((id === undefined) === (ids === undefined)) {
+      return Either.left(
+        new Refused({ message: `${names.attach}: give "id", or "ids" for several, and not both`, field: "id" })
+      )
+    }
+    return Either.right({ ids: ids ?? [id ?? ""], mode, timeout })
+  })
 
 const anyRead = Param.read(Read)
 export const readRead = (input: unknown) => anyRead(names.read, input)
@@ -142,7 +170,7 @@ export const definitions = (notifierId: boolean): ReadonlyArray<ToolDefinition> 
     name: names.attach,
     title: "Wait for a sentinel",
     description:
-      "Block until a sentinel ends, and return its outcome; costs no tokens while it waits. If it says that the sentinel is still running, call it again with the same ID.",
+      "Block until a sentinel ends (or several: any, or all), and return the outcome; costs no tokens while it waits. If it says that the sentinel is still running, call it again with the same ID.",
     inputSchema: Param.published(Attach),
     annotations: looksOnly
   },

@@ -5,11 +5,12 @@ import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import { judge } from "../Condition.js"
 import type { InvokeFailure } from "../Errors.js"
+import { select } from "../Selection.js"
 import type { EndState, KeptValue, Observation, PollRequest, TaskId, TaskRecord } from "../SentinelTask.js"
 import { Settings } from "../Settings.js"
 import { TaskStore } from "../TaskStore.js"
 import { type Invocation, ToolInvoker } from "../ToolInvoker.js"
-import type { ToolValue } from "../ToolResult.js"
+import { fromJson, type ToolValue } from "../ToolResult.js"
 import { longestDelay, monotonic } from "./time.js"
 
 /** What follows a look: the end of the task, or a pause in ms before the next look. */
@@ -76,8 +77,11 @@ export const makeLook = Effect.gen(function*() {
       value: judgement.value && keep(judgement.value, settings.maxValueChars),
       error: judgement.error
     }
+    const selected = judgement.value && request.select &&
+      keep(fromJson(select(request.select, judgement.value.json)), settings.maxValueChars)
     yield* store.observe(id, observation, (record) => ({
       ...record,
+      selected,
       polls: observation.poll,
       consecutiveErrors: judgement.errors,
       everGood: record.everGood || judgement.good,

@@ -78,6 +78,40 @@ export const condition = (description: string) => {
   })
 }
 
+export const flag = (description: string) =>
+  tolerant(Schema.Boolean, "true or false", { type: "boolean", description })
+
+export const names = (description: string) =>
+  tolerant(
+    Schema.NonEmptyArray(Schema.String.pipe(Schema.pattern(/\S/))),
+    "a list of at least one string",
+    { type: "array", items: { type: "string" }, minItems: 1, description }
+  )
+
+/** A path, or an object of paths by name. Published as a string, since providers refuse unions: JSON text is understood. */
+export const selection = (description: string) =>
+  Schema.Union(Schema.parseJson(JsonRecord), Schema.String, JsonRecord).annotations({
+    jsonSchema: { type: "string", description },
+    message: (issue) => ({
+      message: `must be a path such as "status", or an object such as {"state": "status"}, got ${shown(issue.actual)}`,
+      override: true
+    })
+  })
+
+export const submission = (description: string) => {
+  const Start = Schema.Struct({ tool: Schema.String.pipe(Schema.pattern(/\S/)), args: Schema.optional(JsonRecord) })
+  return tolerant(
+    Start,
+    "an object such as {\"tool\": \"start_job\", \"args\": {}}",
+    {
+      type: "object",
+      description,
+      properties: { tool: { type: "string" }, args: { type: "object" } },
+      required: ["tool"]
+    }
+  )
+}
+
 export const oneOf = <const Literals extends readonly [string, ...Array<string>]>(
   literals: Literals,
   description: string

@@ -35,6 +35,8 @@ const make = Effect.gen(function*() {
   /** for each held server and each call made on it: how many restarts that call has been told of */
   const told = new Map<string, { holders: number; readonly restarts: Map<string, number> }>()
   const learnt = new Set<string>()
+  /** the configurations that calls were made with, for the case that discovery fails later */
+  const lastKnown = new Map<string, ServerConfig>()
 
   const completeTools = (config: ServerConfig) =>
     Effect.map(pool.knownTools(config), Option.filter((list) => list.complete))
@@ -209,7 +211,8 @@ const make = Effect.gen(function*() {
 
   const invoke = Effect.fnUntraced(function*(call: ToolCall) {
     const catalogue = yield* servers.catalogue
-    const config = catalogue.servers.find(({ name }) => name === call.server)
+    const config = catalogue.servers.find(({ name }) => name === call.server) ??
+      (catalogue.problems.length > 0 ? lastKnown.get(call.server) : undefined)
     if (config === undefined) {
       return yield* new FatalFailure({
         server: call.server,
@@ -217,9 +220,10 @@ const make = Effect.gen(function*() {
         message: `Server ${JSON.stringify(call.server)} is no longer in the configuration. ${knownServers(catalogue)}`
       })
     }
+    lastKnown.set(call.server, config)
     const wasRestarted = yield* restartsTold(call)
     const answer = yield* Effect.either(
-      Effect.catchIf(attempt(call, config), ({ judgement }) => judgement.repeat, () => attempt(call, config))
+      Effect.catchIf(attempt(call, config), ({ judgement }) => judgement.repeat && call.once !== true, () => attempt(call, config))
     )
     const restarted = yield* wasRestarted
     if (answer._tag === "Left") {
