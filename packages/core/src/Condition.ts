@@ -2,7 +2,8 @@ import * as Either from "effect/Either"
 import { Refused } from "./Errors.js"
 import { clip, counted, excerpt } from "./Excerpt.js"
 import * as Equality from "./internal/equality.js"
-import { isJsonObject, type Json, type JsonObject } from "./Json.js"
+import { nearest } from "./internal/nearest.js"
+import { isJson, isJsonObject, type Json, type JsonObject } from "./Json.js"
 import * as JsonPath from "./JsonPath.js"
 import * as Pattern from "./Pattern.js"
 import type { ToolValue } from "./ToolResult.js"
@@ -39,6 +40,7 @@ export interface Verdict {
 
 const maxDepth = 64
 const maxNodes = 1_000
+const maxValueDepth = 500
 
 type Check<A> = Either.Either<A, Refused>
 
@@ -94,8 +96,10 @@ const compileLeaf = (input: JsonObject, keys: ReadonlyArray<string>, at: string)
   if (unknown !== undefined) {
     return refuse(at, `"${clip(unknown, 40)}" is not part of a condition; a leaf has path, is and value: ${example}`)
   }
-  return Either.flatMap(compilePath(input["path"], at), (path) =>
-    Either.map(compileTest(input, at), (test): Node => ({ _tag: "Leaf", path, test })))
+  return Either.flatMap(
+    compilePath(input["path"], at),
+    (path) => Either.map(compileTest(input, at), (test): Node => ({ _tag: "Leaf", path, test }))
+  )
 }
 
 const compilePath = (path: Json | undefined, at: string): Check<JsonPath.JsonPath> => {
@@ -112,18 +116,40 @@ const isOperator = (is: Json | undefined): is is Operator => operators.some((ope
 
 /** What people write in other languages for an operator. */
 const synonyms: Readonly<Record<string, Operator>> = {
-  "==": "eq", "===": "eq", "=": "eq", equals: "eq", equal: "eq", is: "eq", "!=": "ne", "!==": "ne", neq: "ne", not_equals: "ne",
-  ">": "gt", ">=": "gte", ge: "gte", "<": "lt", "<=": "lte", le: "lte", includes: "contains", in: "contains",
-  matches: "match", regex: "match", regexp: "match", present: "exists", defined: "exists"
+  "==": "eq",
+  "===": "eq",
+  "=": "eq",
+  equals: "eq",
+  equal: "eq",
+  is: "eq",
+  "!=": "ne",
+  "!==": "ne",
+  neq: "ne",
+  not_equals: "ne",
+  ">": "gt",
+  ">=": "gte",
+  ge: "gte",
+  "<": "lt",
+  "<=": "lte",
+  le: "lte",
+  includes: "contains",
+  in: "contains",
+  matches: "match",
+  regex: "match",
+  regexp: "match",
+  present: "exists",
+  defined: "exists"
 }
 
 const unknownOperator = (is: Json | undefined, at: string): Check<never> => {
   if (is === undefined) return refuse(at, `"is" is missing; it is one of ${operators.join(", ")}: ${example}`)
   const word = typeof is === "string" ? is.trim().toLowerCase() : ""
-  const near = isOperator(word) ? word : Object.hasOwn(synonyms, word) ? synonyms[word] : undefined
+  const near = Object.hasOwn(synonyms, word) ? synonyms[word] : nearest(word, operators)
   return refuse(
     `${at}.is`,
-    `${excerptOf(is)} is not an operator${near === undefined ? "" : `, did you mean "${near}"?`}; there are ${operators.join(", ")}`
+    `${excerptOf(is)} is not an operator${near === undefined ? "" : `, did you mean "${near}"?`}; there are ${
+      operators.join(", ")
+    }`
   )
 }
 
@@ -132,6 +158,9 @@ const compileTest = (input: JsonObject, at: string): Check<Test> => {
   if (!isOperator(is)) return unknownOperator(is, at)
   const value = Object.hasOwn(input, "value") ? input["value"] : undefined
   if (value === undefined) return refuse(at, `"value" is missing; "${is}" compares with it`)
+  if (!isJson(value, maxValueDepth)) {
+    return refuse(`${at}.value`, `a value is JSON, nested at most ${maxValueDepth} levels deep`)
+  }
   switch (is) {
     case "eq":
     case "ne":
@@ -144,7 +173,8 @@ const compileTest = (input: JsonObject, at: string): Check<Test> => {
     case "match":
       return typeof value === "string"
         ? Either.mapBoth(Pattern.compile(value), {
-          onLeft: (message) => new Refused({ message: `${clip(at, 200)}.value: ${message}`, field: /^\w+/.exec(at)?.[0] ?? at }),
+          onLeft: (message) =>
+            new Refused({ message: `${clip(at, 200)}.value: ${message}`, field: /^\w+/.exec(at)?.[0] ?? at }),
           onRight: (pattern): Test => ({ is, value, pattern })
         })
         : refuse(`${at}.value`, `"match" needs a regular expression as a string, got ${excerptOf(value)}`)
@@ -156,14 +186,7 @@ const compileTest = (input: JsonObject, at: string): Check<Test> => {
 }
 
 const excerptOf = (value: unknown): string =>
-  value === undefined ? "nothing" : typeof value === "bigint" || typeof value === "function" ? String(value) : excerpt(asJson(value))
-
-const asJson = (value: unknown): Json =>
-  value === null || typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-    ? value
-    : Array.isArray(value) || isJsonObject(value)
-    ? value
-    : String(value)
+  value === undefined ? "nothing" : isJson(value, maxValueDepth) ? excerpt(value) : `a ${typeof value} that is no JSON`
 
 /** The declaration of a compiled condition. */
 const toSource = (node: Node): Json => {
@@ -188,21 +211,22 @@ const doesNotHold = (reason: string): Verdict => ({ _tag: "DoesNotHold", reason 
 const undecided = (reason: string): Verdict => ({ _tag: "Undecided", reason })
 const decide = (yes: boolean, reason: string): Verdict => yes ? holds(reason) : doesNotHold(reason)
 
-/** Judges a value; pure and total. */
-export const judge = (condition: Compiled, value: ToolValue): Verdict => judgeNode(condition.node, value)
+/** Judges a value; pure and total, and bounded in time. */
+export const judge = (condition: Compiled, value: ToolValue): Verdict =>
+  judgeNode(condition.node, value, Pattern.newBudget())
 
-const judgeNode = (node: Node, value: ToolValue): Verdict => {
+const judgeNode = (node: Node, value: ToolValue, budget: Pattern.Budget): Verdict => {
   switch (node._tag) {
     case "Leaf":
-      return judgeLeaf(node.path, node.test, value)
+      return judgeLeaf(node.path, node.test, value, budget)
     case "Not": {
-      const { _tag, reason } = judgeNode(node.of, value)
+      const { _tag, reason } = judgeNode(node.of, value, budget)
       return _tag === "Undecided" ? undecided(reason) : decide(_tag === "DoesNotHold", `not: ${reason}`)
     }
     case "And":
-      return judgeAll(node.of, value, "DoesNotHold")
+      return judgeAll(node.of, value, "DoesNotHold", budget)
     case "Or":
-      return judgeAll(node.of, value, "Holds")
+      return judgeAll(node.of, value, "Holds", budget)
   }
 }
 
@@ -214,18 +238,40 @@ const summary = (verdicts: ReadonlyArray<Verdict>): string => {
   return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}`
 }
 
-/** Kleene: one `absorbing` verdict decides; else one undecided leaves it open; else the other verdict. */
-const judgeAll = (nodes: ReadonlyArray<Node>, value: ToolValue, absorbing: "Holds" | "DoesNotHold"): Verdict => {
-  const verdicts = nodes.map((node) => judgeNode(node, value))
+/**
+ * Kleene: one `absorbing` verdict decides; else one undecided leaves it open; else the other verdict. An `and` that does
+ * not hold names its undecided parts as well, so that a typo shows before the rest is true.
+ */
+const judgeAll = (
+  nodes: ReadonlyArray<Node>,
+  value: ToolValue,
+  absorbing: "Holds" | "DoesNotHold",
+  budget: Pattern.Budget
+): Verdict => {
+  const verdicts = nodes.map((node) => judgeNode(node, value, budget))
   const deciding = verdicts.filter(({ _tag }) => _tag === absorbing)
-  if (deciding.length > 0) return { _tag: absorbing, reason: summary(deciding) }
   const open = verdicts.filter(({ _tag }) => _tag === "Undecided")
+  if (deciding.length > 0) {
+    return { _tag: absorbing, reason: summary(absorbing === "Holds" ? deciding : [...deciding, ...open]) }
+  }
   return open.length > 0
     ? undecided(summary(open))
     : { _tag: absorbing === "Holds" ? "DoesNotHold" : "Holds", reason: summary(verdicts) }
 }
 
-const judgeLeaf = (path: JsonPath.JsonPath, test: Test, value: ToolValue): Verdict => {
+/** A bare scalar has two readings: what holds for either holds; else the first one that is decided speaks. */
+const eitherReading = (
+  actual: Json,
+  text: string | undefined,
+  judgeOne: (reading: Json) => Verdict
+): Verdict => {
+  const first = judgeOne(actual)
+  if (text === undefined || first._tag === "Holds") return first
+  const second = judgeOne(text)
+  return second._tag === "Holds" || first._tag === "Undecided" ? second : first
+}
+
+const judgeLeaf = (path: JsonPath.JsonPath, test: Test, value: ToolValue, budget: Pattern.Budget): Verdict => {
   const found = JsonPath.resolve(path, value.json)
   const subject = path.length === 0 ? "the value" : clip(JsonPath.render(path), 120)
   if (test.is === "exists") {
@@ -239,9 +285,9 @@ const judgeLeaf = (path: JsonPath.JsonPath, test: Test, value: ToolValue): Verdi
     case "ne":
       return judgeEquality(subject, test.is, found.value, text, test.value)
     case "contains":
-      return judgeContains(subject, text ?? found.value, test.value)
+      return eitherReading(found.value, text, (reading) => judgeContains(subject, reading, test.value))
     case "match":
-      return judgeMatch(subject, text ?? found.value, test.value, test.pattern)
+      return eitherReading(found.value, text, (reading) => judgeMatch(subject, reading, test.pattern, budget))
     default:
       return judgeOrder(subject, found.value, test)
   }
@@ -285,29 +331,37 @@ const judgeContains = (subject: string, actual: Json, expected: Json): Verdict =
   }
   return actual.includes(expected)
     ? holds(`${subject} contains ${excerpt(expected)}`)
-    : doesNotHold(`${subject} is ${excerpt(actual)}, without ${excerpt(expected)}${
-      actual.toLowerCase().includes(expected.toLowerCase()) ? " (it differs in letter case only)" : ""
-    }`)
+    : doesNotHold(
+      `${subject} is ${excerpt(actual)}, without ${excerpt(expected)}${
+        actual.toLowerCase().includes(expected.toLowerCase()) ? " (it differs in letter case only)" : ""
+      }`
+    )
 }
 
-const judgeMatch = (subject: string, actual: Json, source: string, pattern: Pattern.Pattern): Verdict => {
+const judgeMatch = (subject: string, actual: Json, pattern: Pattern.Pattern, budget: Pattern.Budget): Verdict => {
   if (typeof actual !== "string" && typeof actual !== "number" && typeof actual !== "boolean") {
     return undecided(`${subject} is ${excerpt(actual)}; "match" looks at strings, numbers and booleans`)
   }
   const text = String(actual)
-  const partly = text.length > Pattern.longestText
-    ? ` (of ${text.length} characters the first and last ${Pattern.longestText / 2} were looked at)`
-    : ""
-  return pattern.matches(text)
-    ? holds(`${subject} matches ${excerpt(source)}`)
-    : doesNotHold(`${subject} is ${excerpt(actual)}, which does not match ${excerpt(source)}${partly}`)
+  const found = pattern.search(text, budget)
+  if (found === "yes") return holds(`${subject} matches ${excerpt(pattern.source)}`)
+  return found === "no"
+    ? doesNotHold(`${subject} is ${excerpt(actual)}, which does not match ${excerpt(pattern.source)}`)
+    : undecided(
+      `${excerpt(pattern.source)} takes too long on ${subject}, ${
+        counted(text.length, "character")
+      }, and was not found in the `
+        + "part that was searched; use \"contains\", a simpler pattern, or a path to a shorter text"
+    )
 }
 
 const numeric = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*$/
 const integer = /^\s*[+-]?\d+\s*$/
 
 const isNumeric = (value: Json): value is number | string =>
-  typeof value === "number" ? Number.isFinite(value) : typeof value === "string" && value.length <= 1_000 && numeric.test(value)
+  typeof value === "number"
+    ? Number.isFinite(value)
+    : typeof value === "string" && value.length <= 1_000 && numeric.test(value) && Number.isFinite(Number(value))
 
 const signs = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const
 
@@ -326,7 +380,10 @@ const judgeOrder = (
     ? difference < 0
     : difference <= 0
   const note = Equality.lostDigits(actual, test.value)
-  return decide(yes, `${subject} is ${excerpt(actual)}${yes ? "" : `, not ${signs[test.is]} ${excerpt(test.value)}`}${note}`)
+  return decide(
+    yes,
+    `${subject} is ${excerpt(actual)}${yes ? "" : `, not ${signs[test.is]} ${excerpt(test.value)}`}${note}`
+  )
 }
 
 /** Integers in text compare exactly, however long. */

@@ -1,4 +1,4 @@
-import type { Json } from "./Json.js"
+import type { Json, JsonObject } from "./Json.js"
 import { isJsonObject } from "./Json.js"
 
 /** What may stand in a reason of the foreign data it speaks about, in UTF-16 units. */
@@ -20,17 +20,19 @@ export const oneLine = (text: string): string =>
 /** A piece of JSON text still to be written: punctuation as it is, or a value. */
 type Pending = { readonly text: string } | { readonly value: Json }
 
-const members = (value: ReadonlyArray<Json> | { readonly [key: string]: Json }): Array<Pending> => {
-  const isArray = Array.isArray(value)
-  const pending: Array<Pending> = [{ text: isArray ? "[" : "{" }]
-  let first = true
-  for (const [key, member] of Object.entries(value)) {
-    const comma = first ? "" : ","
-    pending.push({ text: isArray ? comma : `${comma}${JSON.stringify(key)}:` }, { value: member })
-    first = false
+/** The parts of a list or an object, last first; of its members no more than `limit`. */
+const parts = (value: ReadonlyArray<Json> | JsonObject, limit: number): Array<Pending> => {
+  const pending: Array<Pending> = []
+  const comma = () => pending.length === 0 ? "" : ","
+  if (isJsonObject(value)) {
+    for (const key of Object.keys(value).slice(0, limit)) {
+      pending.push({ text: `${comma()}${JSON.stringify(key)}:` }, { value: value[key] ?? null })
+    }
+  } else {
+    for (const item of value.slice(0, limit)) pending.push({ text: comma() }, { value: item })
   }
-  pending.push({ text: isArray ? "]" : "}" })
-  return pending.reverse()
+  const [open, close] = isJsonObject(value) ? ["{", "}"] : ["[", "]"]
+  return [{ text: open }, ...pending, { text: close }].toReversed()
 }
 
 /**
@@ -42,8 +44,9 @@ export const writeJson = (json: Json, limit = Number.POSITIVE_INFINITY): string 
   let out = ""
   for (let next = stack.pop(); next !== undefined && out.length <= limit; next = stack.pop()) {
     if ("text" in next) out += next.text
-    else if (Array.isArray(next.value) || isJsonObject(next.value)) for (const part of members(next.value)) stack.push(part)
-    else out += JSON.stringify(typeof next.value === "string" ? clip(next.value, limit) : next.value)
+    else if (typeof next.value === "object" && next.value !== null) {
+      for (const part of parts(next.value, limit)) stack.push(part)
+    } else out += JSON.stringify(typeof next.value === "string" ? clip(next.value, limit) : next.value)
   }
   return out
 }

@@ -1,5 +1,5 @@
 import * as Either from "effect/Either"
-import { clip, counted, excerpt } from "./Excerpt.js"
+import { clip, counted, excerpt, oneLine } from "./Excerpt.js"
 import { isJsonObject, type Json } from "./Json.js"
 
 /** A parsed path: keys of objects, and indices of arrays (negative: from the end). Empty = the whole value. */
@@ -24,25 +24,38 @@ const quoted = /\[\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\s*\]/y
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" }
 
 const unescape = (text: string): string =>
-  text.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/gs, (_, hex: string | undefined, char: string) =>
-    hex === undefined ? escapes[char] ?? char : String.fromCharCode(Number.parseInt(hex, 16)))
+  text.replace(
+    /\\(?:u([0-9a-fA-F]{4})|(.))/gs,
+    (_, hex: string | undefined, char: string) =>
+      hex === undefined ? escapes[char] ?? char : String.fromCharCode(Number.parseInt(hex, 16))
+  )
 
 const matchAt = (pattern: RegExp, text: string, at: number): RegExpExecArray | null => {
   pattern.lastIndex = at
   return pattern.exec(text)
 }
 
+const indexAt = (text: string, at: number): RegExpExecArray | null => {
+  const found = matchAt(index, text, at)
+  return found !== null && Number.isSafeInteger(Number(found[1])) ? found : null
+}
+
 /** Why the text at `at` is no segment, by what it looks like in other path languages. */
 const refuse = (text: string, at: number): Either.Either<never, PathError> => {
   const rest = text.slice(at)
   const column = at + 1
-  if (/^\.\./.test(rest)) return fail(column, "recursive descent (..) is not supported; write the whole path")
+  if (rest.startsWith("..")) return fail(column, "recursive descent (..) is not supported; write the whole path")
   if (/^\.?\[?\s*\*/.test(rest)) return fail(column, "wildcards (*) are not supported; name one index, such as [0]")
   if (/^\[\s*\?|^[?(]/.test(rest)) return fail(column, "filters are not supported; name one index, such as [0]")
   if (/^\[\s*-?\d*\s*:/.test(rest)) return fail(column, "slices are not supported; name one index, such as [0]")
   if (/^\[[^\]]*,/.test(rest)) return fail(column, "several keys at once are not supported; name one")
   if (/^\[\s*\]/.test(rest)) return fail(column, "an index or a quoted key is missing between the brackets")
-  if (rest.startsWith("[")) return fail(column, "a bracket takes a whole number, such as [0], or a quoted key, such as [\"a b\"]")
+  if (rest.startsWith("[")) {
+    return fail(column, "a bracket takes a whole number, such as [0], or a quoted key, such as [\"a b\"]")
+  }
+  if (at === 0 && rest.startsWith(".")) {
+    return fail(column, `a path does not start with a dot; write ${excerpt(rest.slice(1))}`)
+  }
   if (rest === "." || rest === "") return fail(column, "a key is missing after the dot")
   return fail(column, `${excerpt(rest.charAt(0))} cannot stand here; quote a key with special characters: ["a b"]`)
 }
@@ -56,7 +69,7 @@ export const parse = (text: string): Either.Either<JsonPath, PathError> => {
   let at = /^\$(?=$|[.[])/.test(text) ? 1 : 0
   const rooted = at === 1
   while (at < text.length) {
-    const bracket = matchAt(index, text, at)
+    const bracket = indexAt(text, at)
     const key = bracket === null ? matchAt(quoted, text, at) : null
     const dotted = text.charAt(at) === "."
     const first = path.length === 0 && !rooted
@@ -87,7 +100,7 @@ const keysShown = 12
 const keysOf = (value: { readonly [key: string]: Json }): string => {
   const keys = Object.keys(value)
   if (keys.length === 0) return "the object there is empty"
-  const shown = keys.slice(0, keysShown).map((key) => clip(isBare(key) ? key : JSON.stringify(key), 40))
+  const shown = keys.slice(0, keysShown).map((key) => clip(oneLine(isBare(key) ? key : JSON.stringify(key)), 40))
   const more = keys.length - shown.length
   return `keys there: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
@@ -105,9 +118,11 @@ const missing = (path: JsonPath, depth: number, value: Json): string => {
     const near = typeof segment === "string"
       ? Object.keys(value).find((key) => key.toLowerCase() === segment.toLowerCase())
       : undefined
-    return `path "${whole}" not found; ${near === undefined ? "" : `"${clip(near, 40)}" differs in letter case only; `}${keysOf(value)}`
+    return `path "${whole}" not found; ${
+      near === undefined ? "" : `"${clip(oneLine(near), 40)}" differs in letter case only; `
+    }${keysOf(value)}`
   }
-  return `path "${whole}" not found; ${place} is ${excerpt(value)}`
+  return `path "${whole}" not found; ${place} is ${excerpt(value)}, which has no keys or items`
 }
 
 const step = (value: Json, segment: string | number): { readonly value: Json } | undefined => {

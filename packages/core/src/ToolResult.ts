@@ -40,7 +40,9 @@ const withoutBinary = (block: Json): Json => {
   if (!isJsonObject(block)) return block
   return Object.fromEntries(
     Object.entries(block).map(([key, value]): [string, Json] => {
-      if ((key === "data" || key === "blob") && typeof value === "string") return [key, `(${value.length} characters omitted)`]
+      if ((key === "data" || key === "blob") && typeof value === "string") {
+        return [key, `(${value.length} characters omitted)`]
+      }
       return [key, key === "resource" ? withoutBinary(value) : value]
     })
   )
@@ -51,14 +53,15 @@ const textOf = (block: Json): string | undefined =>
 
 /** The value of an MCP `tools/call` result (MCP 2025-11-25, tool results). Total: a strange result is a value as well. */
 export const fromCallToolResult = (result: unknown): ToolValue => {
+  if (typeof result === "string") return fromText(result)
   if (!isJsonObject(result)) return fromJson(null)
   const { content, structuredContent, toolResult } = result
   const blocks: ReadonlyArray<Json> = Array.isArray(content) ? content : []
   const texts = blocks.map(textOf).filter((text) => text !== undefined)
   const joined = texts.length > 0 ? fromText(texts.join("\n")) : undefined
   if (joined !== undefined && isDocument(joined)) return joined
-  if (structuredContent !== undefined) return fromJson(structuredContent)
+  if (structuredContent !== undefined && structuredContent !== null) return fromJson(structuredContent)
   if (joined !== undefined) return joined
-  return fromJson(blocks.length === 0 && toolResult !== undefined ? toolResult : blocks.map(withoutBinary))
+  if (blocks.length > 0 || toolResult === undefined) return fromJson(blocks.map(withoutBinary))
+  return typeof toolResult === "string" ? fromText(toolResult) : fromJson(toolResult)
 }
-

@@ -21,10 +21,13 @@ export const equals = (left: Json, right: Json): boolean => {
 /** A scalar against a string of the same text (`100`, `"100"`) is a slip of the type, which must decide nothing. */
 export const typeSlip = (actual: Json, expected: Json): string | undefined => {
   const [text, other] = typeof actual === "string" ? [actual, expected] : [expected, actual]
-  const isSlip = typeof text === "string" && typeof other !== "string" && typeof other !== "object" && String(other) === text
+  const isSlip = typeof text === "string" && typeof other !== "string" && typeof other !== "object"
+    && (String(other) === text || (isLarge(other) && /^-?\d{1,400}$/.test(text) && Number(text) === other))
   const isNullSlip = text === "null" && other === null
   return isSlip || isNullSlip
-    ? `a ${typeOf(actual)}, and the condition compares with the ${typeOf(expected)} of the same text; write the value with its type`
+    ? `a ${typeOf(actual)}, and the condition compares with the ${
+      typeOf(expected)
+    } of the same text; write the value with its type`
     : undefined
 }
 
