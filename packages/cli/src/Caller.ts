@@ -8,21 +8,21 @@ export interface Caller {
   readonly maxBlock?: number | undefined
 }
 
-/** What the notifier may need to know of the caller to offer it a ready command. */
-export interface CallerHandle {
-  readonly client: string
-}
-
-export const isCallerHandle = (handle: unknown): handle is CallerHandle =>
-  isJsonObject(handle) && typeof handle["client"] === "string"
-
 const second = 1_000
 
-/** Codex cuts a call at 300 s and OpenCode at 60 s; progress extends OpenCode's limit and not Codex's. */
-const hostLimit = (client: string, env: Environment, progress: boolean): number | undefined => {
-  if (client.startsWith("codex")) return 300 * second
-  if (client === "opencode") return progress ? undefined : 60 * second
-  const claude = Number(env["MCP_TOOL_TIMEOUT"])
+/**
+ * ms after which the host cuts a call: what the sentinel's own entry says, else the host's default. Progress extends
+ * OpenCode's limit and no other.
+ */
+const hostLimit = (
+  client: string,
+  ownTimeout: number | undefined,
+  env: Environment,
+  progress: boolean
+): number | undefined => {
+  if (client.startsWith("codex")) return ownTimeout ?? 300 * second
+  if (client === "opencode") return progress ? undefined : ownTimeout ?? 60 * second
+  const claude = ownTimeout ?? Number(env["MCP_TOOL_TIMEOUT"])
   return client.startsWith("claude") && claude > 0 ? claude : undefined
 }
 
@@ -37,8 +37,9 @@ export const callerOf = (
   client: string | undefined,
   meta: unknown,
   env: Environment,
-  progress: boolean
+  progress: boolean,
+  ownTimeout?: number
 ): Caller => ({
-  origin: { session: sessionOf(meta, env), handle: { client: client ?? "" } },
-  maxBlock: hostLimit(client ?? "", env, progress)
+  origin: { session: sessionOf(meta, env) },
+  maxBlock: hostLimit(client ?? "", ownTimeout, env, progress)
 })

@@ -3,27 +3,32 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { ConnectionPool } from "@gcszhn/mcp-sentinel-core/mcp/ConnectionPool"
 import * as McpInvoker from "@gcszhn/mcp-sentinel-core/mcp/McpInvoker"
 import { McpServers } from "@gcszhn/mcp-sentinel-core/mcp/ServerConfig"
+import type { Notifier } from "@gcszhn/mcp-sentinel-core/Notifier"
 import { Sentinel } from "@gcszhn/mcp-sentinel-core/Sentinel"
 import { Settings } from "@gcszhn/mcp-sentinel-core/Settings"
 import { TaskStore } from "@gcszhn/mcp-sentinel-core/TaskStore"
-import { ToolKit } from "@gcszhn/mcp-sentinel-core/ToolKit"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as CommandNotifier from "./CommandNotifier.js"
 import * as Discovery from "./discovery/Discovery.js"
 import { HostEnvironment } from "./HostEnvironment.js"
 import { stderrLogger } from "./log.js"
 import { serve, type Streams } from "./McpServer.js"
 import { NoNotifier } from "./NoNotifier.js"
+import * as NotifierToolKit from "./NotifierToolKit.js"
 import type { McpOptions, SourceOptions } from "./Options.js"
 
-/** The engine over the servers that the harness has, with nobody to notify. */
-export const engine = (options: SourceOptions) =>
+/** The engine over the servers that the harness has. */
+const engineWith = <N>(options: SourceOptions, notifier: Layer.Layer<N | Notifier, never, HostEnvironment>) =>
   Sentinel.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(TaskStore.layerMemory, McpInvoker.layer, NoNotifier)),
+    Layer.provideMerge(Layer.mergeAll(TaskStore.layerMemory, McpInvoker.layer, notifier)),
     Layer.provide(ConnectionPool.layer),
     Layer.provideMerge(Discovery.layer(options)),
     Layer.provideMerge(Settings.layer)
   )
+
+/** The engine with nobody to notify, for a command that waits itself. */
+export const engine = (options: SourceOptions) => engineWith(options, NoNotifier)
 
 /** What discovery could not use, on stderr: a person who looks there need not ask the agent (SPEC "Harness layers"). */
 const logProblems = Effect.gen(function*() {
@@ -41,7 +46,9 @@ export const mcp = (options: SourceOptions, streams: Streams) =>
   Effect.forkScoped(logProblems).pipe(
     Effect.zipRight(serve(streams)),
     Effect.scoped,
-    Effect.provide(Layer.provideMerge(ToolKit.layer, engine(options)))
+    Effect.provide(
+      Layer.provideMerge(NotifierToolKit.layer, engineWith(options, CommandNotifier.layer(options.harness)))
+    )
   )
 
 const host = Layer.merge(NodeFileSystem.layer, HostEnvironment.layer)

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import type { Readable, Writable } from "node:stream"
 import { callerOf } from "./Caller.js"
+import { OwnEntry } from "./discovery/Discovery.js"
 import type { Greeted } from "./Greeting.js"
 import { HostEnvironment } from "./HostEnvironment.js"
 import { capabilities, instructions, serverInfo } from "./identity.js"
@@ -47,6 +48,7 @@ export const serve = Effect.fnUntraced(function*(streams: Streams) {
   const { stdin, stdout } = streams
   const kit = yield* ToolKit
   const host = yield* HostEnvironment
+  const own = yield* OwnEntry
   const run = Runtime.runPromise(yield* Effect.runtime())
   const server = new Server(serverInfo, { capabilities, instructions })
 
@@ -70,9 +72,12 @@ export const serve = Effect.fnUntraced(function*(streams: Streams) {
             sendNotification({ method: "notifications/progress", params: { progressToken, ...progress } })
           )
         )
-    const caller = callerOf(server.getClientVersion()?.name, _meta, host.env, progressToken !== undefined)
-    const context: CallContext = { ...caller, onProgress }
-    return run(Effect.map(kit.call(params.name, params.arguments ?? {}, context), toResult), { signal })
+    const reply = Effect.flatMap(own.callTimeout, (timeout) => {
+      const caller = callerOf(server.getClientVersion()?.name, _meta, host.env, progressToken !== undefined, timeout)
+      const context: CallContext = { ...caller, onProgress }
+      return kit.call(params.name, params.arguments ?? {}, context)
+    })
+    return run(Effect.map(reply, toResult), { signal })
   })
 
   const ended = Effect.async<void>((resume) => {

@@ -85,7 +85,10 @@ const toFound = Effect.fnUntraced(function*(config: Config, selfName: string | u
     ...nothing,
     servers: results.flatMap((result) => Either.isRight(result) ? [result.right] : []),
     unusable: results.flatMap((result) => Either.isLeft(result) ? [result.left] : []),
-    denies: opencodeDenies(config)
+    denies: opencodeDenies(config),
+    ownCallTimeout: ownTimeout(
+      revealed.filter(([name]) => selves.get(name)?.includes("itself")).map(([, entry]) => entry)
+    )
   }
   return skipSelf(found, selves)
 })
@@ -96,6 +99,11 @@ const fieldOf = (value: unknown, name: string): unknown =>
 const defaultTimeout = (config: Config): number | undefined => {
   const timeout = fieldOf(config.experimental, "mcp_timeout")
   return typeof timeout === "number" && timeout > 0 ? timeout : undefined
+}
+
+const ownTimeout = ([own]: ReadonlyArray<unknown>): number | undefined => {
+  const timeout = fieldOf(own, "timeout")
+  return typeof timeout === "number" ? timeout : undefined
 }
 
 const hides = (value: unknown): boolean => value === hidden || (isFields(value) && Object.values(value).some(hides))
