@@ -1,7 +1,7 @@
 import type { HostBox } from "@gcszhn/mcp-sentinel-testkit/HostBox"
 import { processesIn } from "@gcszhn/mcp-sentinel-testkit/HostBox"
-import { jobServerProgram, stdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import type { ScriptedTool } from "@gcszhn/mcp-sentinel-testkit/JobScript"
+import { jobServerProgram, stdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import * as Effect from "effect/Effect"
 
 const job = (looks: number): ScriptedTool => ({

@@ -1,5 +1,7 @@
 import { assert, layer } from "@effect/vitest"
+import { definitions } from "@gcszhn/mcp-sentinel-core/Tools"
 import { eventually, type HostBox } from "@gcszhn/mcp-sentinel-testkit/HostBox"
+import type { StdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import { call, callAll, lastToolResult, type LlmRequest, on, type Rule, say } from "@gcszhn/mcp-sentinel-testkit/Llm"
 import type { Llm } from "@gcszhn/mcp-sentinel-testkit/Llm"
 import {
@@ -10,12 +12,13 @@ import {
   textOf,
   writeConfig
 } from "@gcszhn/mcp-sentinel-testkit/OpencodeBox"
-import type { StdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import { scriptedLlm } from "@gcszhn/mcp-sentinel-testkit/ScriptedLlm"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { opencode } from "../src/Binaries.js"
 import { jobs, jobServersIn } from "../src/jobs.js"
@@ -140,6 +143,8 @@ const start = Effect.gen(function*() {
   return { llm, box, server, config, oc: yield* serveOpencode(box, opencode()) }
 })
 
+const readObject = Schema.decodeUnknownSync(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+
 const Live = Layer.scoped(Opencode, start)
 
 /** Waits for an answer to a wake-up in a session. */
@@ -161,16 +166,24 @@ layer(Live, { timeout: 120_000, excludeTestServices: true })("the packed plugin 
     "is loaded from its tarball, and its tools reach the model with core's schemas",
     () =>
       Effect.gen(function*() {
-        const { llm, oc } = yield* Opencode
+        const { box, llm, oc } = yield* Opencode
+        const manifest = readObject(JSON.parse(readFileSync(join(box.root, "plugin/package/package.json"), "utf8")))
+        assert.notProperty(manifest, "dependencies")
+        assert.notProperty(manifest, "peerDependencies")
         const ids = yield* oc.toolIds
-        for (const name of ["poll", "status", "attach", "read"]) assert.include(ids, `mcp_sentinel_${name}`)
         const session = yield* oc.createSession()
         yield* oc.ask(session.id, "hello")
-        const tools = (yield* llm.turns)[0]?.tools ?? []
-        const shown = tools.find(({ name }) => name === "mcp_sentinel_poll")
-        assert.include(shown?.description, "until")
-        assert.notInclude(JSON.stringify(shown), "$ref")
-        assert.deepInclude(shown?.inputSchema, { type: "object", required: ["server", "tool", "until"] })
+        const shown = (yield* llm.turns)[0]?.tools ?? []
+        for (const { description, inputSchema, name } of definitions(false)) {
+          assert.include(ids, name)
+          const tool = shown.find((tool) => tool.name === name)
+          assert.strictEqual(tool?.description, description)
+          const { $schema, ...arrived } = readObject(tool?.inputSchema)
+          const { additionalProperties, ...published } = readObject(inputSchema)
+          assert.include($schema, "2020-12")
+          assert.strictEqual(additionalProperties, false)
+          assert.deepStrictEqual({ required: [], ...arrived }, { required: [], ...published })
+        }
       }),
     120_000
   )
@@ -191,14 +204,16 @@ layer(Live, { timeout: 120_000, excludeTestServices: true })("the packed plugin 
         assert.strictEqual(endedTurn - before, 2)
         assert.strictEqual(withSentinel, 3)
         assert.include(wake.messages.at(-1)?.text, `"done"`)
-      assert.strictEqual(server.calls("long"), looks.long)
+        assert.strictEqual(server.calls("long"), looks.long)
 
         const byHand = yield* oc.createSession()
         const answer = yield* oc.ask(byHand.id, "ask by hand")
         assert.strictEqual(textOf(answer), "by hand: done")
         const hand = (yield* llm.requests).length - before - withSentinel
         assert.isAbove(hand, withSentinel)
-        yield* Effect.logInfo(`LLM requests for a job of ${looks.long} looks: ${withSentinel} with the sentinel, ${hand} by hand`)
+        yield* Effect.logInfo(
+          `LLM requests for a job of ${looks.long} looks: ${withSentinel} with the sentinel, ${hand} by hand`
+        )
       }),
     120_000
   )
@@ -281,7 +296,9 @@ layer(Live, { timeout: 120_000, excludeTestServices: true })("the packed plugin 
       assert.include(status, `"done"`)
       assert.include(status, "no longer exists")
       yield* eventually(
-        Effect.sync(() => /mcp-sentinel: The notice of \w+ was not delivered/.test(oc.process.stderr()) ? true : undefined),
+        Effect.sync(() =>
+          /mcp-sentinel: The notice of \w+ was not delivered/.test(oc.process.stderr()) ? true : undefined
+        ),
         "5 seconds",
         () => "opencode's log does not tell of it"
       )
@@ -367,21 +384,25 @@ layer(Live, { timeout: 120_000, excludeTestServices: true })("the packed plugin 
     60_000
   )
 
-  it.effect("ends its server processes when opencode disposes it, and comes back with the configuration of then", () =>
-    Effect.gen(function*() {
-      const { box, config, llm, oc } = yield* Opencode
-      const session = yield* oc.createSession()
-      yield* oc.ask(session.id, "start one that never ends")
-      assert.strictEqual((yield* jobServersIn(box)).length, 2)
-      yield* oc.dispose
-      yield* eventually(
-        Effect.map(jobServersIn(box), (all) => all.length === 0 ? true : undefined),
-        "10 seconds",
-        () => "server processes outlived the instance"
-      )
-      assert.include(textOf(yield* oc.ask(session.id, "poll the added one")), "Error:")
-      writeConfig(box, llm, { ...config, mcp: { ...config.mcp, added: config.mcp.jobs } })
-      yield* oc.dispose
-      assert.include(textOf(yield* oc.ask(session.id, "poll the added one")), "completed")
-    }), 60_000)
+  it.effect(
+    "ends its server processes when opencode disposes it, and comes back with the configuration of then",
+    () =>
+      Effect.gen(function*() {
+        const { box, config, llm, oc } = yield* Opencode
+        const session = yield* oc.createSession()
+        yield* oc.ask(session.id, "start one that never ends")
+        assert.strictEqual((yield* jobServersIn(box)).length, 2)
+        yield* oc.dispose
+        yield* eventually(
+          Effect.map(jobServersIn(box), (all) => all.length === 0 ? true : undefined),
+          "10 seconds",
+          () => "server processes outlived the instance"
+        )
+        assert.include(textOf(yield* oc.ask(session.id, "poll the added one")), "Error:")
+        writeConfig(box, llm, { ...config, mcp: { ...config.mcp, added: config.mcp.jobs } })
+        yield* oc.dispose
+        assert.include(textOf(yield* oc.ask(session.id, "poll the added one")), "completed")
+      }),
+    60_000
+  )
 })

@@ -76,7 +76,10 @@ const RunningPart = Schema.Struct({
   id: Schema.String,
   type: Schema.Literal("tool"),
   callID: Schema.String,
-  state: Schema.Struct({ status: Schema.Literal("running") }, Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+  state: Schema.Struct(
+    { status: Schema.Literal("running") },
+    Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  )
 }, Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 const isRunningPart = Schema.is(RunningPart)
 
@@ -178,20 +181,29 @@ const fromClient = (client: PluginInput["client"], directory: string): typeof Ho
       Effect.map(sessionInfo)
     ),
   messages: (id) =>
-    request("list the session's messages", Messages, (signal) =>
-      client.session.messages({ path: { id }, query: { limit: tail }, signal })).pipe(
-        Effect.map((messages) => messages.map(sessionMessage))
-      ),
+    request(
+      "list the session's messages",
+      Messages,
+      (signal) => client.session.messages({ path: { id }, query: { limit: tail }, signal })
+    ).pipe(
+      Effect.map((messages) => messages.map(sessionMessage))
+    ),
   busy: (id) =>
     request("tell whether the session is busy", Statuses, (signal) => client.session.status({ signal })).pipe(
       Effect.map((all) => all[id] !== undefined && all[id].type !== "idle")
     ),
   prompt: (id, prompt) =>
-    request("take the notice", Schema.Unknown, (signal) =>
-      client.session.promptAsync({ path: { id }, body: promptBody(prompt), signal })).pipe(Effect.asVoid),
+    request(
+      "take the notice",
+      Schema.Unknown,
+      (signal) => client.session.promptAsync({ path: { id }, body: promptBody(prompt), signal })
+    ).pipe(Effect.asVoid),
   log: ({ level, message }) =>
-    request("write its log", Schema.Unknown, (signal) =>
-      client.app.log({ body: { service: "mcp-sentinel", level, message }, signal })).pipe(Effect.ignore),
+    request(
+      "write its log",
+      Schema.Unknown,
+      (signal) => client.app.log({ body: { service: "mcp-sentinel", level, message }, signal })
+    ).pipe(Effect.ignore),
   showProgress: (call, title) => showProgress(client, call, title)
 })
 
@@ -201,8 +213,11 @@ const fromClient = (client: PluginInput["client"], directory: string): typeof Ho
  */
 const showProgress = Effect.fnUntraced(function*(client: PluginInput["client"], call: CallingContext, title: string) {
   const path = { id: call.sessionID, messageID: call.messageID }
-  const found = yield* request("find the tool call", Schema.Struct({ parts: Schema.Array(Schema.Unknown) }), (signal) =>
-    client.session.message({ path, signal }))
+  const found = yield* request(
+    "find the tool call",
+    Schema.Struct({ parts: Schema.Array(Schema.Unknown) }),
+    (signal) => client.session.message({ path, signal })
+  )
   const part = found.parts.find((part) => isRunningPart(part) && part.callID === call.callID)
   if (!isRunningPart(part)) return
   yield* request("show the progress", Schema.Unknown, (signal) =>

@@ -20,7 +20,10 @@ const together = 300
 const sessionOf = (notice: Notice): string => notice.origin.session ?? ""
 
 /** The session that its user talks to, from a subagent's session up. */
-const rootOf = (id: string, depth = 0): Effect.Effect<{ readonly id: string; readonly info: SessionInfo }, HostFailure, Host> =>
+const rootOf = (
+  id: string,
+  depth = 0
+): Effect.Effect<{ readonly id: string; readonly info: SessionInfo }, HostFailure, Host> =>
   Effect.flatMap(Host, (host) => host.session(id)).pipe(
     Effect.flatMap((info) =>
       info.parentID === undefined || depth >= maxDepth
@@ -118,7 +121,8 @@ const toRoot: Delivery = {
 
 const toSession: Delivery = {
   notifies: true,
-  advice: "You will get a message in this session when it ends. Do not poll, sleep or check in between: go on with other "
+  advice:
+    "You will get a message in this session when it ends. Do not poll, sleep or check in between: go on with other "
     + "work, or end your turn now."
 }
 

@@ -48,7 +48,11 @@ export const layer = Layer.succeed(HostRules, {
     const caller = callerOf(origin)
     if (caller === undefined) return Effect.void
     const permission = publicName(target)
-    const metadata = { server: target.server, tool: target.tool, reason: "mcp-sentinel will call it until a condition holds" }
+    const metadata = {
+      server: target.server,
+      tool: target.tool,
+      reason: "mcp-sentinel will call it until a condition holds"
+    }
     return Effect.tryPromise({
       try: () => caller.ask({ permission, patterns: ["*"], always: ["*"], metadata }),
       catch: (error) => refusalOf(permission, error)

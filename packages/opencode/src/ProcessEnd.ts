@@ -1,3 +1,5 @@
+import { isMainThread } from "node:worker_threads"
+
 type Signal = "SIGTERM" | "SIGINT" | "SIGHUP"
 
 const signals: ReadonlyArray<Signal> = ["SIGTERM", "SIGINT", "SIGHUP"]
@@ -16,10 +18,11 @@ const closeAll = (): Promise<unknown> =>
 
 /**
  * opencode does not dispose its plugins on a signal, and a child of a plugin would go on as an orphan. A listener takes
- * the signal's default away, so the signal is sent again once everything is closed.
+ * the signal's default away, so the signal is sent again once everything is closed. Under opencode's terminal UI the
+ * plugin lives in a worker, which gets no signals.
  */
 const watch = () => {
-  if (watching) return
+  if (watching || !isMainThread) return
   watching = true
   for (const signal of signals) {
     process.once(signal, () => {

@@ -33,7 +33,10 @@ const argsOf = (schema: JsonObject): HostTool["args"] => {
 }
 
 /** Runs a call; never rejects. */
-export type Run = (effect: Effect.Effect<ToolReply, never, ToolKit | Host>, signal: AbortSignal) => Promise<Exit.Exit<ToolReply>>
+export type Run = (
+  effect: Effect.Effect<ToolReply, never, ToolKit | Host>,
+  signal: AbortSignal
+) => Promise<Exit.Exit<ToolReply>>
 
 const resultOf = (exit: Exit.Exit<ToolReply>): ToolResult =>
   Exit.match(exit, {

@@ -1,7 +1,7 @@
+import { assert, describe, it } from "@effect/vitest"
 import type { NotifyFailure } from "@gcszhn/mcp-sentinel-core/Errors"
 import { type Notice, Notifier } from "@gcszhn/mcp-sentinel-core/Notifier"
 import { TaskId } from "@gcszhn/mcp-sentinel-core/SentinelTask"
-import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
@@ -32,10 +32,12 @@ const send = Effect.fnUntraced(function*(
 ) {
   const host = yield* makeFakeHost(options.sessions ?? { main }, options.reactions ?? ["turn"], options.earlier)
   const sending = yield* Effect.fork(
-    Effect.flatMap(Notifier, ({ notify }) =>
-      Effect.forEach(notices, (one) => Effect.either(notify(one)), { concurrency: "unbounded" })).pipe(
-        Effect.provide(Layer.provide(layer(false), Layer.succeed(Host, host.service)))
-      )
+    Effect.flatMap(
+      Notifier,
+      ({ notify }) => Effect.forEach(notices, (one) => Effect.either(notify(one)), { concurrency: "unbounded" })
+    ).pipe(
+      Effect.provide(Layer.provide(layer(false), Layer.succeed(Host, host.service)))
+    )
   )
   yield* TestClock.adjust("1 minute")
   return { outcomes: yield* Fiber.join(sending), prompts: yield* host.prompts }

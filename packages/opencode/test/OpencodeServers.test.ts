@@ -65,7 +65,10 @@ it("keeps a hidden secret from being sent, and names the field but no value", ()
     c: { type: "remote", url: "***" }
   })
   assert.deepStrictEqual(servers, [])
-  assert.deepStrictEqual(unusable.map(({ kind, name }) => [name, kind]), [["a", "broken"], ["b", "broken"], ["c", "broken"]])
+  assert.deepStrictEqual(unusable.map(({ kind, name }) => [name, kind]), [["a", "broken"], ["b", "broken"], [
+    "c",
+    "broken"
+  ]])
   assert.include(unusable[0]?.reason, "headers.Authorization")
   assert.include(unusable[1]?.reason, "environment.API_KEY")
   assert.notInclude(unusable[1]?.reason, "visible-value")

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import type { Prompt, SessionInfo, SessionMessage } from "../src/Host.js"
-import { Host, HostFailure } from "../src/Host.js"
+import { type Host, HostFailure, type Prompt, type SessionInfo, type SessionMessage } from "../src/Host.js"
 
 /** What an opencode does with the next message: answers it, only stores it, loses it, or fails. */
 export type Reaction = "turn" | "store" | "lose" | HostFailure

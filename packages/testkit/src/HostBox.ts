@@ -37,18 +37,21 @@ const readProc = (pid: string, file: string): string => {
   }
 }
 
-/** The processes that were started inside the box and are alive, orphans too. Linux only; elsewhere none are found. */
-export const processesIn = (box: HostBox): Effect.Effect<ReadonlyArray<BoxProcess>> =>
+/** The living processes that were started with `NAME=value` in their environment, orphans too. Linux only; elsewhere none. */
+export const processesWith = (variable: string): Effect.Effect<ReadonlyArray<BoxProcess>> =>
   Effect.sync(() => {
     if (!existsSync("/proc/self/environ")) return []
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name))
-      .filter((pid) => readProc(pid, "environ").split("\0").includes(`${marker}=${box.root}`))
+      .filter((pid) => readProc(pid, "environ").split("\0").includes(variable))
       .filter((pid) => !/^State:\s+Z/m.test(readProc(pid, "status")))
       .map((pid) => ({ pid: Number(pid), command: readProc(pid, "cmdline").replaceAll("\0", " ").trim() }))
   })
 
-const kill = (pid: number, signal: NodeJS.Signals) =>
-  Effect.ignore(Effect.try(() => process.kill(pid, signal)))
+/** The processes that were started inside the box and are alive, orphans too. Linux only; elsewhere none are found. */
+export const processesIn = (box: HostBox): Effect.Effect<ReadonlyArray<BoxProcess>> =>
+  processesWith(`${marker}=${box.root}`)
+
+const kill = (pid: number, signal: NodeJS.Signals) => Effect.ignore(Effect.try(() => process.kill(pid, signal)))
 
 /** A fresh box; at the end of the scope every process in it is killed, by its id, and the files go. */
 export const makeHostBox = (name: string, extra: Readonly<Record<string, string>> = {}) =>
@@ -164,9 +167,7 @@ export const eventually = <A, E, R>(
     Effect.repeat({ until: (value) => value !== undefined }),
     Effect.timeoutOption(within),
     Effect.map(Option.getOrUndefined),
-    Effect.flatMap((value) =>
-      value === undefined ? new BoxTimeout({ message: otherwise() }) : Effect.succeed(value)
-    )
+    Effect.flatMap((value) => value === undefined ? new BoxTimeout({ message: otherwise() }) : Effect.succeed(value))
   )
 
 /** A loopback port that was free a moment ago, for programs that cannot choose one themselves. */

@@ -1,7 +1,7 @@
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as HttpServer from "@effect/platform/HttpServer"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -143,7 +143,13 @@ export interface Llm {
   readonly awaitRequest: (match: Match, within: Duration.DurationInput) => Effect.Effect<LlmRequest, LlmTimeout>
 }
 
-const requestOf = (format: WireFormat, http: HttpServerRequest.HttpServerRequest, path: string, body: unknown, at: number) => {
+const requestOf = (
+  format: WireFormat,
+  http: HttpServerRequest.HttpServerRequest,
+  path: string,
+  body: unknown,
+  at: number
+) => {
   const prompt = format.read(body)
   const request: LlmRequest = {
     ...prompt,

@@ -138,7 +138,17 @@ export const serveOpencode = Effect.fn("serveOpencode")(function*(box: HostBox, 
   const password = crypto.randomUUID()
   const running = yield* startIn(box, {
     command: program.command,
-    args: [...program.args, "serve", "--hostname", "127.0.0.1", "--port", String(port), "--print-logs", "--log-level", "INFO"],
+    args: [
+      ...program.args,
+      "serve",
+      "--hostname",
+      "127.0.0.1",
+      "--port",
+      String(port),
+      "--print-logs",
+      "--log-level",
+      "INFO"
+    ],
     env: { ...program.env, OPENCODE_SERVER_PASSWORD: password }
   })
   const headers = {
@@ -186,8 +196,10 @@ export const serveOpencode = Effect.fn("serveOpencode")(function*(box: HostBox, 
 })
 
 /** Runs `opencode run`, the prompt on standard input, and waits for its end. */
-export const runOpencode = Effect.fn("runOpencode")(function*(box: HostBox, program: Omit<Start, "stdin">, prompt: string) {
-  const running = yield* startIn(box, { ...program, args: [...program.args, "run"], stdin: prompt })
-  const ended = yield* running.ended
-  return { ...ended, stdout: running.stdout(), stderr: running.stderr() }
-})
+export const runOpencode = Effect.fn("runOpencode")(
+  function*(box: HostBox, program: Omit<Start, "stdin">, prompt: string) {
+    const running = yield* startIn(box, { ...program, args: [...program.args, "run"], stdin: prompt })
+    const ended = yield* running.ended
+    return { ...ended, stdout: running.stdout(), stderr: running.stderr() }
+  }
+)

@@ -23,7 +23,8 @@ it.scopedLive("gives a program nothing of the test's environment, and its input"
   Effect.gen(function*() {
     process.env["BOX_LEAK"] = "secret"
     const box = yield* makeHostBox("box")
-    const script = `process.stdin.on("data", (text) => console.log(process.env.BOX_LEAK, process.env.HOME, String(text)))`
+    const script =
+      `process.stdin.on("data", (text) => console.log(process.env.BOX_LEAK, process.env.HOME, String(text)))`
     const echo = yield* startIn(box, { command: process.execPath, args: ["-e", script], stdin: "hello" })
     yield* echo.ended
     assert.strictEqual(echo.stdout(), `undefined ${box.home} hello\n`)

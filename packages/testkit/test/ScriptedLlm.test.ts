@@ -1,8 +1,8 @@
-import { call, Answer, lastToolResult, on, say } from "../src/Llm.js"
-import { scriptedLlm } from "../src/ScriptedLlm.js"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { Answer, call, lastToolResult, on, say } from "../src/Llm.js"
+import { scriptedLlm } from "../src/ScriptedLlm.js"
 
 const tools = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }]
 const user = (content: string) => ({ role: "user", content })
