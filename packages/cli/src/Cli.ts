@@ -11,6 +11,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { checkCondition } from "./commands/CheckCondition.js"
+import { installCommand, uninstallCommand } from "./commands/Install.js"
 import { liveLine } from "./commands/LiveLine.js"
 import { servers } from "./commands/Servers.js"
 import { wait } from "./commands/Wait.js"
@@ -65,10 +66,13 @@ const mcpCommand = Command.make("mcp", source, (parsed) => mcp(sourceOf(parsed),
   Command.withDescription("serve the sentinel's tools to an agent harness over stdio (MCP)")
 )
 
-const serversCommand = Command.make("servers", { ...source, json }, (parsed) =>
-  servers(parsed.json).pipe(Effect.flatMap(exitWith), Effect.provide(Discovery.layer(sourceOf(parsed))))).pipe(
-    Command.withDescription("show which MCP servers are found, where, and which are skipped and why")
-  )
+const serversCommand = Command.make(
+  "servers",
+  { ...source, json },
+  (parsed) => servers(parsed.json).pipe(Effect.flatMap(exitWith), Effect.provide(Discovery.layer(sourceOf(parsed))))
+).pipe(
+  Command.withDescription("show which MCP servers are found, where, and which are skipped and why")
+)
 
 const conditionText = "condition as JSON: {\"path\": \"status\", \"is\": \"eq\", \"value\": \"done\"}"
 
@@ -81,7 +85,10 @@ const waitCommand = Command.make("wait", {
   until: Options.text("until").pipe(Options.withDescription(`completed when this holds; ${conditionText}`)),
   failWhen: Options.text("fail-when").pipe(Options.withDescription("failed when this holds"), Options.optional),
   interval: Options.integer("interval").pipe(Options.withDescription("ms between polls"), Options.withDefault(5_000)),
-  timeout: Options.integer("timeout").pipe(Options.withDescription("longest wait in ms; 0 = none"), Options.withDefault(0)),
+  timeout: Options.integer("timeout").pipe(
+    Options.withDescription("longest wait in ms; 0 = none"),
+    Options.withDefault(0)
+  ),
   maxErrors: Options.integer("max-errors").pipe(
     Options.withDescription("consecutive failed calls at which to give up; 0 = never"),
     Options.withDefault(3)
@@ -91,19 +98,23 @@ const waitCommand = Command.make("wait", {
     Effect.flatMap(exitWith),
     Effect.provide(engine(sourceOf(parsed)))
   )).pipe(
-    Command.withDescription("poll a tool in the foreground; exit code 0 completed, 1 failed, 124 timeout, 130 interrupted")
+    Command.withDescription(
+      "poll a tool in the foreground; exit code 0 completed, 1 failed, 124 timeout, 130 interrupted"
+    )
   )
 
 const checkCommand = Command.make("check-condition", {
   json,
   condition: Args.text({ name: "condition" }).pipe(Args.withDescription(conditionText))
 }, ({ condition, json }) => Effect.flatMap(checkCondition(condition, json, process.stdin), exitWith)).pipe(
-  Command.withDescription("judge a sample from stdin: does the condition hold, and why (exit code 0 holds, 1 not, 2 wrong)")
+  Command.withDescription(
+    "judge a sample from stdin: does the condition hold, and why (exit code 0 holds, 1 not, 2 wrong)"
+  )
 )
 
 const root = Command.make("mcp-sentinel").pipe(
   Command.withDescription("Wait for long MCP jobs without paying tokens for every look"),
-  Command.withSubcommands([mcpCommand, serversCommand, waitCommand, checkCommand])
+  Command.withSubcommands([mcpCommand, serversCommand, waitCommand, checkCommand, installCommand, uninstallCommand])
 )
 
 const cli = Command.run(root, { name: "mcp-sentinel", version })

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { join } from "node:path"
 import type { ProcessInfo } from "../Ancestry.js"
@@ -66,20 +67,32 @@ const ToolFilter = Schema.parseJson(Schema.Struct({
  */
 export const readCodex = Effect.fn("readCodex")(function*(selfName: string | undefined) {
   const session = yield* codexSession
+  const listed = yield* list(session)
+  return Either.isLeft(listed) ? problem(listed.left) : yield* toFound(session, listed.right, selfName)
+})
+
+/** The variables that Codex forwards to its servers; the sentinel needs them as well. Left: why they are not known. */
+export const forwardedVariables = Effect.gen(function*() {
+  const listed = yield* list(yield* codexSession)
+  return Either.map(listed, (items) => {
+    const entries = items.flatMap((item) => Option.toArray(Schema.decodeUnknownOption(Entry)(item)))
+    return [...new Set(entries.filter(({ enabled }) => enabled).flatMap(({ transport }) => forwarded(transport)))]
+  })
+})
+
+const list = Effect.fnUntraced(function*(session: CodexSession) {
   const listed = yield* Effect.either(
     codex(session, [...session.flags.before, "mcp", "list", "--json", ...session.flags.after])
   )
-  if (Either.isLeft(listed)) return problem(hostProblem(line, listed.left, advice))
+  if (Either.isLeft(listed)) return Either.left(hostProblem(line, listed.left, advice))
   if (listed.right.exitCode !== 0) {
-    return problem(hostProblem(line, listed.right, `Correct Codex's configuration. ${advice}`))
+    return Either.left(hostProblem(line, listed.right, `Correct Codex's configuration. ${advice}`))
   }
-  const entries = Schema.decodeUnknownEither(Entries)(listed.right.stdout)
-  if (Either.isLeft(entries)) {
-    return problem(
+  return Either.mapLeft(
+    Schema.decodeUnknownEither(Entries)(listed.right.stdout),
+    () =>
       `\`${line}\` did not print the list of servers that this version of mcp-sentinel knows. Update Codex (0.171 works). ${advice}`
-    )
-  }
-  return yield* toFound(session, entries.right, selfName)
+  )
 })
 
 interface CodexSession {
