@@ -26,7 +26,9 @@ export const inject = ["agents", "tools"]
 const Options = Schema.NullishOr(Schema.Struct({ jobs: Schema.optional(Schema.Boolean) }))
 
 /** The plugin row's `config`: `jobs: true` puts sentinels on dsh's job list. */
-export const Config: NonNullable<Plugin.Base["Config"]> = Schema.standardSchemaV1(Options, { onExcessProperty: "error" })
+export const Config: NonNullable<Plugin.Base["Config"]> = Schema.standardSchemaV1(Options, {
+  onExcessProperty: "error"
+})
 
 /** ms that an attach inside `run_code` may block: dsh's code runtime ends a program after 10 minutes by default. */
 const codeBlock = 570_000
