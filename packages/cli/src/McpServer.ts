@@ -95,8 +95,11 @@ export const serve = Effect.fnUntraced(function*(streams: Streams) {
   yield* ended
 }, Effect.scoped)
 
+/** Under `_meta` for programs: Codex and Claude Code show the model `structuredContent` in place of the text. */
+const dataKey = "mcp-sentinel/data"
+
 const toResult = ({ isError, structured, text }: ToolReply): CallToolResult => ({
   content: [{ type: "text", text }],
   isError,
-  ...(structured === undefined ? {} : { structuredContent: { ...structured } })
+  ...(structured === undefined ? {} : { _meta: { [dataKey]: structured } })
 })
