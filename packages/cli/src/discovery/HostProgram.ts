@@ -33,8 +33,7 @@ export const runHost = Effect.fnUntraced(function*({ args, env, name, timeout }:
   return yield* runCommand({ command: yield* hostCommand(name), args, env: guarded(env), cwd, timeout })
 })
 
-// oxlint-disable-next-line no-control-regex
-const ansi = /\u001b\[[0-9;]*[A-Za-z]/g
+const ansi = /\p{Cc}\[[0-9;]*[A-Za-z]/gu
 
 /** What a failed command said, without colours, warnings and stack traces: its first lines that tell the error. */
 export const complaint = ({ stderr }: CommandResult): string => {

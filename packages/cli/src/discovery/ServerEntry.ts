@@ -155,8 +155,8 @@ const readCommand = (value: unknown): Read<readonly [string, ...ReadonlyArray<st
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-// oxlint-disable-next-line no-control-regex
-const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
+/** Bytes that fetch sends; a line break would end the header. */
+const headerValue = /^(?:\t|[^\p{Cc}\u{100}-\u{10ffff}])*$/u
 
 const readHttp = (
   entry: Fields,
