@@ -105,7 +105,7 @@ describe("CommandNotifier", () => {
       Effect.gen(function*() {
         const id = yield* commands.set([`${cwd}/rec.js out.log {}`])
         yield* notifier.notify(notice("x", { notifierId: id }))
-        const [{ env }] = records(join(cwd, "out.log")) as [Records]
+        const { env } = records(join(cwd, "out.log"))[0]!
         assert.strictEqual(env.KEEP, "1")
         assert.doesNotHaveAnyKeys(env, ["MCP_SENTINEL_DEPTH", "MCP_SENTINEL_ID"])
       }), { env: { KEEP: "1", MCP_SENTINEL_DEPTH: "1", MCP_SENTINEL_ID: "me" } }))

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import {
   chmodSync,
   existsSync,
@@ -107,7 +108,7 @@ describe("install", () => {
             yield* install(harness, scope)
             const installed = text(file)
             const entry = harness === "codex"
-              ? (tomlOf(installed) as { right?: unknown }).right
+              ? Either.getOrThrow(tomlOf(installed))
               : jsonAt(installed, [harness === "opencode" ? "mcp" : "mcpServers", "mcp-sentinel"])
             assert.include(JSON.stringify(entry), "/opt/sentinel/bin.mjs")
             assert.include(JSON.stringify(entry), `"--harness","${harness}"`)
