@@ -121,6 +121,8 @@ export type JobEvent =
     readonly args: Readonly<Record<string, unknown>>
     readonly inFlight: number
   }
+  /** the answer of a call goes out; `at` in ms since the epoch, with fractions, comparable between processes */
+  | { readonly type: "answer"; readonly tool: string; readonly at: number }
   | { readonly type: "cancelled" }
   | { readonly type: "eof" }
   | { readonly type: "sigterm" }

@@ -118,6 +118,7 @@ export const makeJobServer = (script, report, earlier = []) => {
       if (step.exit !== undefined) return wire.crash(step.exit)
       if (step.kill === true) return wire.crash("SIGKILL")
       if (step.hang === true) return
+      report({ type: "answer", tool: name, at: performance.timeOrigin + performance.now() })
       wire.send(
         step.rpcError === undefined
           ? { jsonrpc: "2.0", id: message.id, result: resultOf(step) }
