@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { stringify } from "smol-toml"
 import type { HostBox, Start } from "./HostBox.js"
-import { makeHostBox, processesWith, startIn } from "./HostBox.js"
+import { eventually, makeHostBox, processesWith, startIn } from "./HostBox.js"
 import type { Llm } from "./Llm.js"
 
 /** A box with a CODEX_HOME that is not the default one. */
@@ -71,3 +71,47 @@ const Started = Schema.parseJson(Schema.Struct({ type: Schema.Literal("thread.st
 /** The thread that `codex exec --json` says it runs. */
 export const threadOf = (stdout: string): string | undefined =>
   stdout.split("\n").flatMap((line) => Option.toArray(Schema.decodeUnknownOption(Started)(line)))[0]?.thread_id
+
+const Message = Schema.parseJson(Schema.Struct({
+  id: Schema.optional(Schema.Union(Schema.String, Schema.Number)),
+  method: Schema.optional(Schema.String),
+  params: Schema.optional(Schema.Unknown),
+  result: Schema.optional(Schema.Unknown),
+  error: Schema.optional(Schema.Unknown)
+}))
+
+const Thread = Schema.Struct({ thread: Schema.Struct({ id: Schema.String }) })
+
+/** Starts `codex app-server`, which keeps its threads open between turns, as an editor or the terminal does. */
+export const serveCodex = Effect.fn("serveCodex")(function*(box: CodexBox, program: Omit<Start, "stdin">) {
+  const running = yield* startIn(box, { ...program, args: [...program.args, "app-server"], talks: true })
+  const received = () =>
+    running.stdout().split("\n").flatMap((line) => Option.toArray(Schema.decodeUnknownOption(Message)(line)))
+  let requests = 0
+
+  const request = Effect.fnUntraced(function*(method: string, params: unknown) {
+    const id = ++requests
+    yield* running.write(`${JSON.stringify({ id, method, params })}\n`)
+    const reply = yield* eventually(
+      Effect.sync(() => received().find((message) => message.id === id && message.method === undefined)),
+      "60 seconds",
+      () => `codex app-server did not answer ${method}:\n${running.stderr()}`
+    )
+    return reply.result ?? reply.error
+  })
+
+  yield* request("initialize", { clientInfo: { name: "testkit", title: "testkit", version: "1.0.0" } })
+  yield* running.write(`${JSON.stringify({ method: "initialized" })}\n`)
+  return {
+    process: running,
+    /** Opens a thread in the box's project, and gives its id. */
+    startThread: Effect.flatMap(request("thread/start", { cwd: box.project }), Schema.decodeUnknown(Thread)).pipe(
+      Effect.map(({ thread }) => thread.id)
+    ),
+    /** Sends a user message; it does not wait for the turn. */
+    startTurn: (threadId: string, text: string) => request("turn/start", { threadId, input: [{ type: "text", text }] }),
+    /** the names of the notifications so far */
+    notifications: () =>
+      received().flatMap(({ id, method }) => id === undefined && method !== undefined ? [method] : [])
+  }
+})

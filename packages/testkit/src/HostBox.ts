@@ -96,6 +96,8 @@ export interface HostProcess {
   readonly pid: number
   readonly stdout: () => string
   readonly stderr: () => string
+  /** Writes to standard input, where it was left open. */
+  readonly write: (text: string) => Effect.Effect<void>
   readonly ended: Effect.Effect<Ended>
   /** Sends a signal to this one process, and waits for its end. */
   readonly stop: (signal: NodeJS.Signals) => Effect.Effect<Ended>
@@ -113,6 +115,8 @@ export interface Start {
   readonly env?: Readonly<Record<string, string>>
   /** written to standard input, which is then closed */
   readonly stdin?: string
+  /** standard input stays open, for `write` */
+  readonly talks?: boolean
 }
 
 const collect = (stream: ChildProcess["stdout"]): () => string => {
@@ -124,7 +128,7 @@ const collect = (stream: ChildProcess["stdout"]): () => string => {
 }
 
 /** Starts a program in the box's project folder. At the end of the scope it gets SIGTERM, then SIGKILL after 5 s. */
-export const startIn = (box: HostBox, { args, command, env, stdin }: Start) =>
+export const startIn = (box: HostBox, { args, command, env, stdin, talks }: Start) =>
   Effect.acquireRelease(
     Effect.gen(function*() {
       const child = spawn(command, [...args], { cwd: box.project, env: { ...box.env, ...env }, stdio: "pipe" })
@@ -133,7 +137,7 @@ export const startIn = (box: HostBox, { args, command, env, stdin }: Start) =>
       const ended = yield* Deferred.make<Ended>()
       child.once("close", (code, signal) => Deferred.unsafeDone(ended, Effect.succeed({ code, signal })))
       child.stdin.on("error", () => undefined)
-      child.stdin.end(stdin)
+      if (talks !== true) child.stdin.end(stdin)
       const pid = yield* Effect.async<number, StartFailure>((resume) => {
         child.once("spawn", () => resume(Effect.succeed(child.pid ?? 0)))
         child.once("error", (error) => resume(new StartFailure({ message: `${command}: ${error.message}` })))
@@ -142,6 +146,7 @@ export const startIn = (box: HostBox, { args, command, env, stdin }: Start) =>
         pid,
         stdout,
         stderr,
+        write: (text) => Effect.sync(() => void child.stdin.write(text)),
         ended: Deferred.await(ended),
         stop: (signal) => Effect.zipRight(kill(pid, signal), Deferred.await(ended))
       }
