@@ -35,6 +35,8 @@ export interface StartScript {
   /** ms before it answers `initialize` */
   readonly delay?: number | undefined
   readonly protocolVersion?: string | undefined
+  /** what the server calls itself (default `job-server`) */
+  readonly name?: string | undefined
   /** stdio: lines on stdout before the first message */
   readonly banner?: ReadonlyArray<string> | undefined
   /** stdio: a byte order mark before the first message */

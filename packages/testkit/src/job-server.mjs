@@ -150,7 +150,7 @@ export const makeJobServer = (script, report, earlier = []) => {
   const initialize = () => ({
     protocolVersion: script.start?.protocolVersion ?? protocolVersion,
     capabilities: { tools: { listChanged: script.silentTools !== true } },
-    serverInfo: { name: "job-server", version: "1.0.0" }
+    serverInfo: { name: script.start?.name ?? "job-server", version: "1.0.0" }
   })
 
   /**

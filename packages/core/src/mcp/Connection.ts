@@ -136,10 +136,12 @@ const openLink = Effect.fnUntraced(function*(config: ServerConfig, makeLink: () 
     Effect.catchAll(fail)
   )
 
+  if (client.getServerVersion()?.name === clientInfo.name) return yield* fail(Mishap.Self())
+
   const request = (method: string, params: JsonObject) =>
     Effect.tryPromise({
       try: (signal) =>
-        client.request({ method, params: { ...params } }, anything(), {
+        client.request({ method, params: { ...params } }, anything, {
           signal,
           timeout: config.callTimeout ?? defaultCallTimeout,
           resetTimeoutOnProgress: true,

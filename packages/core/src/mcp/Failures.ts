@@ -162,6 +162,8 @@ export const judgeMishap = (mishap: Mishap, circumstances: Circumstances): Judge
         `${where} speaks MCP protocol version ${JSON.stringify(mishap.version)}, which this client does not know. ` +
           "Update mcp-sentinel, or use a version of the server that speaks a published protocol version."
       )
+    case "Self":
+      return fatal(`${where} is an mcp-sentinel itself. Poll the server behind it, by that server's own name.`)
     case "Network":
       return transport(`${where}: ${mishap.message}`)
   }

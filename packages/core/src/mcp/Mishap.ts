@@ -20,6 +20,8 @@ export type Mishap = Data.TaggedEnum<{
   Http: HttpAnswer
   /** the server speaks no protocol version that the client knows */
   Version: { readonly version: string }
+  /** the server is a sentinel itself */
+  Self: {}
   /** no connection to the URL */
   Network: { readonly message: string }
 }>
