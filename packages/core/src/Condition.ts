@@ -1,7 +1,8 @@
 import * as Either from "effect/Either"
 import { Refused } from "./Errors.js"
-import { clip, counted, excerpt } from "./Excerpt.js"
+import { clip, counted, excerpt, oneLine } from "./Excerpt.js"
 import * as Equality from "./internal/equality.js"
+import { includes } from "./internal/includes.js"
 import { nearest } from "./internal/nearest.js"
 import { isJson, isJsonObject, type Json, type JsonObject } from "./Json.js"
 import * as JsonPath from "./JsonPath.js"
@@ -41,11 +42,21 @@ export interface Verdict {
 const maxDepth = 64
 const maxNodes = 1_000
 const maxValueDepth = 500
+/** of all patterns of a condition: compiling this many takes some 200 ms */
+const maxPatternParts = 10_000
+
+interface Allowance {
+  nodes: number
+  patternParts: number
+}
 
 type Check<A> = Either.Either<A, Refused>
 
-const refuse = (at: string, message: string): Check<never> =>
-  Either.left(new Refused({ message: `${clip(at, 200)}: ${message}`, field: /^\w+/.exec(at)?.[0] ?? at }))
+/** `at` is where the fault is, such as `until.and[1].value`; its first word is the parameter. */
+const refusal = (at: string, message: string): Refused =>
+  new Refused({ message: `${clip(at, 200)}: ${message}`, field: at.split(/[.[]/, 1)[0] })
+
+const refuse = (at: string, message: string): Check<never> => Either.left(refusal(at, message))
 
 const example = "{\"path\": \"status\", \"is\": \"eq\", \"value\": \"done\"}"
 
@@ -54,18 +65,18 @@ const example = "{\"path\": \"status\", \"is\": \"eq\", \"value\": \"done\"}"
  * says where it is: `until.and[1].value: …`.
  */
 export const compile = (input: unknown, field: string): Check<Compiled> => {
-  const budget = { nodes: maxNodes }
+  const budget = { nodes: maxNodes, patternParts: maxPatternParts }
   return Either.map(compileNode(input, field, 0, budget), (node) => ({ source: toSource(node), node }))
 }
 
-const compileNode = (input: unknown, at: string, depth: number, budget: { nodes: number }): Check<Node> => {
+const compileNode = (input: unknown, at: string, depth: number, budget: Allowance): Check<Node> => {
   if (depth > maxDepth) return refuse(at, `a condition may be nested ${maxDepth} levels deep`)
   budget.nodes -= 1
   if (budget.nodes < 0) return refuse(at, `a condition may have ${maxNodes} parts`)
   if (!isJsonObject(input)) return refuse(at, `a condition is an object such as ${example}, got ${excerptOf(input)}`)
   const keys = Object.keys(input)
   const logic = keys.filter((key) => key === "not" || key === "and" || key === "or")
-  if (logic.length === 0) return compileLeaf(input, keys, at)
+  if (logic.length === 0) return compileLeaf(input, keys, at, budget)
   const other = keys.find((key) => key !== logic[0])
   if (other !== undefined) {
     return refuse(at, `"${logic[0]}" stands alone in its object; "${clip(other, 40)}" cannot be beside it`)
@@ -80,7 +91,7 @@ const compileList = (
   key: "and" | "or",
   at: string,
   depth: number,
-  budget: { nodes: number }
+  budget: Allowance
 ): Check<Node> => {
   const list = input[key]
   if (!Array.isArray(list)) return refuse(`${at}.${key}`, `a list of conditions is needed, got ${excerptOf(list)}`)
@@ -91,14 +102,19 @@ const compileList = (
   )
 }
 
-const compileLeaf = (input: JsonObject, keys: ReadonlyArray<string>, at: string): Check<Node> => {
+const compileLeaf = (
+  input: JsonObject,
+  keys: ReadonlyArray<string>,
+  at: string,
+  budget: Allowance
+): Check<Node> => {
   const unknown = keys.find((key) => key !== "path" && key !== "is" && key !== "value")
   if (unknown !== undefined) {
     return refuse(at, `"${clip(unknown, 40)}" is not part of a condition; a leaf has path, is and value: ${example}`)
   }
   return Either.flatMap(
     compilePath(input["path"], at),
-    (path) => Either.map(compileTest(input, at), (test): Node => ({ _tag: "Leaf", path, test }))
+    (path) => Either.map(compileTest(input, at, budget), (test): Node => ({ _tag: "Leaf", path, test }))
   )
 }
 
@@ -106,10 +122,7 @@ const compilePath = (path: Json | undefined, at: string): Check<JsonPath.JsonPat
   if (path === undefined || path === null) return Either.right([])
   if (typeof path !== "string") return refuse(`${at}.path`, `a path is a string, got ${excerptOf(path)}`)
   return Either.mapLeft(JsonPath.parse(path), ({ column, message }) =>
-    new Refused({
-      message: `${clip(at, 200)}.path: ${message} (column ${column} of "${clip(path, 80)}")`,
-      field: /^\w+/.exec(at)?.[0] ?? at
-    }))
+    refusal(`${at}.path`, `${message} (column ${column} of "${clip(oneLine(path), 80)}")`))
 }
 
 const isOperator = (is: Json | undefined): is is Operator => operators.some((operator) => operator === is)
@@ -153,7 +166,20 @@ const unknownOperator = (is: Json | undefined, at: string): Check<never> => {
   )
 }
 
-const compileTest = (input: JsonObject, at: string): Check<Test> => {
+const compileMatch = (value: string, at: string, budget: Allowance): Check<Test> => {
+  if (budget.patternParts <= 0) {
+    return refuse(at, `the patterns of a condition have more than ${maxPatternParts} parts together; use fewer or smaller ones`)
+  }
+  return Either.mapBoth(Pattern.compile(value), {
+    onLeft: (message) => refusal(at, message),
+    onRight: (pattern): Test => {
+      budget.patternParts -= pattern.size
+      return { is: "match", value, pattern }
+    }
+  })
+}
+
+const compileTest = (input: JsonObject, at: string, budget: Allowance): Check<Test> => {
   const is = input["is"]
   if (!isOperator(is)) return unknownOperator(is, at)
   const value = Object.hasOwn(input, "value") ? input["value"] : undefined
@@ -172,11 +198,7 @@ const compileTest = (input: JsonObject, at: string): Check<Test> => {
         : refuse(`${at}.value`, `"exists" needs true or false, got ${excerptOf(value)}`)
     case "match":
       return typeof value === "string"
-        ? Either.mapBoth(Pattern.compile(value), {
-          onLeft: (message) =>
-            new Refused({ message: `${clip(at, 200)}.value: ${message}`, field: /^\w+/.exec(at)?.[0] ?? at }),
-          onRight: (pattern): Test => ({ is, value, pattern })
-        })
+        ? compileMatch(value, `${at}.value`, budget)
         : refuse(`${at}.value`, `"match" needs a regular expression as a string, got ${excerptOf(value)}`)
     default:
       return isNumeric(value)
@@ -285,7 +307,7 @@ const judgeLeaf = (path: JsonPath.JsonPath, test: Test, value: ToolValue, budget
     case "ne":
       return judgeEquality(subject, test.is, found.value, text, test.value)
     case "contains":
-      return eitherReading(found.value, text, (reading) => judgeContains(subject, reading, test.value))
+      return eitherReading(found.value, text, (reading) => judgeContains(subject, reading, test.value, budget))
     case "match":
       return eitherReading(found.value, text, (reading) => judgeMatch(subject, reading, test.pattern, budget))
     default:
@@ -314,8 +336,16 @@ const judgeEquality = (
   )
 }
 
-const judgeContains = (subject: string, actual: Json, expected: Json): Verdict => {
+/** What a search costs of the budget: a unit for so many characters of a text, so many units for an item of a list. */
+const charsPerUnit = 20
+const unitsPerItem = 10
+
+const judgeContains = (subject: string, actual: Json, expected: Json, budget: Pattern.Budget): Verdict => {
+  if (budget.left <= 0) {
+    return undecided(`the condition takes too long on ${subject}; ask for less, or give a path to a smaller part`)
+  }
   if (Array.isArray(actual)) {
+    budget.left -= actual.length * unitsPerItem
     if (actual.some((item) => Equality.equals(item, expected))) return holds(`${subject} contains ${excerpt(expected)}`)
     const slip = actual.map((item) => Equality.typeSlip(item, expected)).find((found) => found !== undefined)
     const counts = `${subject} has ${counted(actual.length, "item")}`
@@ -329,12 +359,11 @@ const judgeContains = (subject: string, actual: Json, expected: Json): Verdict =
   if (typeof expected !== "string") {
     return undecided(`${subject} is a string; "contains" needs a string to look for, got ${excerpt(expected)}`)
   }
-  return actual.includes(expected)
+  budget.left -= actual.length / charsPerUnit
+  return includes(actual, expected)
     ? holds(`${subject} contains ${excerpt(expected)}`)
     : doesNotHold(
-      `${subject} is ${excerpt(actual)}, without ${excerpt(expected)}${
-        actual.toLowerCase().includes(expected.toLowerCase()) ? " (it differs in letter case only)" : ""
-      }`
+      `${subject} is ${excerpt(actual)}, without ${excerpt(expected)}${Equality.caseNote(actual, expected, includes)}`
     )
 }
 

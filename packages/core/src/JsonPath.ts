@@ -47,7 +47,7 @@ const refuse = (text: string, at: number): Either.Either<never, PathError> => {
   if (rest.startsWith("..")) return fail(column, "recursive descent (..) is not supported; write the whole path")
   if (/^\.?\[?\s*\*/.test(rest)) return fail(column, "wildcards (*) are not supported; name one index, such as [0]")
   if (/^\[\s*\?|^[?(]/.test(rest)) return fail(column, "filters are not supported; name one index, such as [0]")
-  if (/^\[\s*-?\d*\s*:/.test(rest)) return fail(column, "slices are not supported; name one index, such as [0]")
+  if (/^\[\s*(?:-?\d+\s*)?:/.test(rest)) return fail(column, "slices are not supported; name one index, such as [0]")
   if (/^\[[^\]]*,/.test(rest)) return fail(column, "several keys at once are not supported; name one")
   if (/^\[\s*\]/.test(rest)) return fail(column, "an index or a quoted key is missing between the brackets")
   if (rest.startsWith("[")) {

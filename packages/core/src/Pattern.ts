@@ -1,7 +1,8 @@
 import * as Either from "effect/Either"
 import { RE2Set } from "re2js"
 import { clip } from "./Excerpt.js"
-import { translate } from "./internal/patternSyntax.js"
+import { includes } from "./internal/includes.js"
+import { translate, type Translated } from "./internal/patternSyntax.js"
 
 /**
  * How much one judgement may search: about one unit a character, and more for each new state that a text drives a
@@ -19,6 +20,8 @@ export type Found = "yes" | "no" | "unknown"
 /** A regular expression that takes linear time in the text, whatever the pattern. */
 export interface Pattern {
   readonly source: string
+  /** how many parts the engine makes of it; the time of a compilation grows with it */
+  readonly size: number
   readonly search: (text: string, budget: Budget) => Found
 }
 
@@ -83,12 +86,12 @@ const search = (dfa: Automaton, text: string, budget: Budget): Found => {
   return scan(dfa, text, 0, half, ends.head) || scan(dfa, text, tail, text.length, ends.tail) ? "yes" : "unknown"
 }
 
-const prepare = (source: string, translated: string): Pattern => {
-  if (literal.test(source)) return { source, search: (text) => text.includes(source) ? "yes" : "no" }
+const prepare = (source: string, { parts, text: translated }: Translated): Pattern => {
+  if (literal.test(source)) return { source, size: 0, search: (text) => includes(text, source) ? "yes" : "no" }
   const set = new RE2Set(RE2Set.UNANCHORED, 0, stateMemory)
   set.add(translated)
   set.compile()
-  return { source, search: (text, budget) => search(set.dfa, text, budget) }
+  return { source, size: parts, search: (text, budget) => search(set.dfa, text, budget) }
 }
 
 const explain = (error: unknown): string =>

@@ -285,6 +285,12 @@ describe("what is refused, and what would be right", () => {
     ["a function", () => 1, "got a function that is no JSON"],
     ["nothing", undefined, "got nothing"],
     ["3000 levels", deep(3_000), "64 levels deep"],
+    [
+      "patterns that are large together",
+      { or: Array.from({ length: 100 }, (_, at) => ({ is: "match", value: `a{900}${at}` })) },
+      "the patterns of a condition have more than 10000 parts together"
+    ],
+    ["path with a line end", { path: "a\nb", is: "eq", value: 1 }, "of \"a b\""],
     ["too many parts", { or: Array.from({ length: 2_000 }, () => leaf) }, "1000 parts"]
   ]
   for (const [name, condition, told] of cases) {
@@ -372,6 +378,49 @@ const value = FastCheck.oneof(
   FastCheck.string().map(fromText)
 )
 
+/** Where the platform's own search takes n × m steps: minutes for these. */
+describe("repetitive texts", () => {
+  const text = fromText("a".repeat(2_000_000))
+  const part = `${"a".repeat(25_000)}b${"a".repeat(25_000)}`
+  const within = (millis: number, run: () => void) => {
+    const start = performance.now()
+    run()
+    assert.isBelow(performance.now() - start, millis)
+  }
+
+  it("contains and a literal match take linear time", () => {
+    within(2_000, () => assert.strictEqual(verdict({ is: "contains", value: part }, text)._tag, "DoesNotHold"))
+    within(2_000, () => {
+      assert.strictEqual(verdict({ is: "match", value: part.slice(24_500, 25_800) }, text)._tag, "DoesNotHold")
+    })
+  })
+  it.prop(
+    "contains finds what the platform finds",
+    [
+      FastCheck.array(FastCheck.constantFrom("a", "b"), { maxLength: 120 }),
+      FastCheck.array(FastCheck.constantFrom("a", "b"), { maxLength: 24 }),
+      FastCheck.integer({ min: 1, max: 3 })
+    ],
+    ([whole, letters, times]) => {
+      const [text, part] = [whole.join(""), letters.join("").repeat(times)]
+      assert.strictEqual(of("contains", part, text)._tag, text.includes(part) ? "Holds" : "DoesNotHold")
+      assert.strictEqual(of("contains", part, `${text}${part}${text}`)._tag, "Holds")
+    },
+    { fastCheck: { numRuns: 1_000 } }
+  )
+  it("a condition of many searches ends as undecided, not late", () => {
+    const many = (data: ToolValue) =>
+      verdict({ or: Array.from({ length: 900 }, (_, at) => ({ is: "contains", value: `word ${at}` })) }, data)
+    for (const data of [text, fromJson(Array.from({ length: 300_000 }, (_, at) => ({ at })))]) {
+      within(3_000, () => {
+        const { _tag, reason } = many(data)
+        assert.strictEqual(_tag, "Undecided")
+        assert.include(reason, "the condition takes too long on the value")
+      })
+    }
+  })
+})
+
 describe("laws", () => {
   const same = (left: Json, right: Json, seen: ToolValue) =>
     assert.strictEqual(verdict(left, seen)._tag, verdict(right, seen)._tag)
@@ -401,6 +450,16 @@ describe("laws", () => {
   it.prop("any JSON compiles or is refused, in a short text", [FastCheck.anything()], ([input]) => {
     assert.isString(refusal(input))
   })
+  it.prop(
+    "ten thousand conditions and values: never an exception, always a short reason on one line",
+    [condition, value],
+    ([c, v]) => {
+      const { reason } = verdict(c, v)
+      assert.isBelow(reason.length, 1_000)
+      assert.notMatch(reason, /[\p{Cc}\p{Zl}\p{Zp}]/u)
+    },
+    { fastCheck: { numRuns: 10_000 } }
+  )
   it.prop("a condition is judged the same after it was written out and read again", [condition, value], ([c, v]) => {
     const first = compiled(c)
     const again = compiled(JSON.parse(JSON.stringify(first.source)))

@@ -122,6 +122,15 @@ describe("what is refused, and at which column", () => {
   }
 })
 
+it("a long path of any form is read in linear time", () => {
+  const start = performance.now()
+  for (const path of [`[${" ".repeat(200_000)}x`, `[${"1".repeat(200_000)}x`, `a${"[ ".repeat(100_000)}`]) {
+    assert.isTrue(Either.isLeft(JsonPath.parse(path)))
+  }
+  assert.isTrue(Either.isRight(JsonPath.parse("a.".repeat(100_000) + "b")))
+  assert.isBelow(performance.now() - start, 2_000)
+})
+
 const step = FastCheck.oneof(FastCheck.string({ unit: "binary" }), FastCheck.string(), FastCheck.integer())
 
 it.prop("a path that is written out reads back the same", [FastCheck.array(step)], ([path]) => {

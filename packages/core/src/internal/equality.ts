@@ -2,6 +2,7 @@ import { isJsonObject, type Json } from "../Json.js"
 
 /** Deep JSON equality, strict on type, without recursion: a deeply nested value cannot exhaust the stack. */
 export const equals = (left: Json, right: Json): boolean => {
+  if (typeof left !== "object" || typeof right !== "object") return left === right
   const pairs: Array<readonly [Json, Json]> = [[left, right]]
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
     const [a, b] = pair
@@ -33,8 +34,17 @@ export const typeSlip = (actual: Json, expected: Json): string | undefined => {
 
 const typeOf = (value: Json): string => value === null ? "null" : typeof value
 
-export const caseNote = (actual: Json, expected: Json): string =>
-  typeof actual === "string" && typeof expected === "string" && actual.toLowerCase() === expected.toLowerCase()
+/** The longest text in which a difference in letter case is looked for. */
+const caseNoteChars = 100_000
+
+/** Tells of a text that would be `related` to the expected one but for its letter case. */
+export const caseNote = (
+  actual: Json,
+  expected: Json,
+  related: (actual: string, expected: string) => boolean = Object.is
+): string =>
+  typeof actual === "string" && typeof expected === "string" && actual.length <= caseNoteChars &&
+    related(actual.toLowerCase(), expected.toLowerCase())
     ? " (it differs in letter case only)"
     : ""
 

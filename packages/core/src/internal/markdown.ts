@@ -16,14 +16,14 @@ const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).p
 export const printable = (text: string): string => text.replace(/\r\n/g, "\n").replace(controls, escape)
 
 /** Foreign text on one line. */
-export const oneLine = (text: string): string => printable(text).replace(/\s*\n\s*/g, " ").trim()
+export const oneLine = (text: string): string => printable(text).replace(/\s+/g, (run) => run.includes("\n") ? " " : run).trim()
 
 /** A name inside a sentence. */
 export const inline = (name: string): string => cut(oneLine(name), 200)
 
 /** Foreign text in a fence that it cannot close: one backtick more than its longest run. */
 export const fence = (text: string): string => {
-  const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length))
+  const longest = (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2)
   const marks = "`".repeat(longest + 1)
   return `${marks}${/^\s*[[{]/.test(text) ? "json" : ""}\n${printable(text)}\n${marks}`
 }

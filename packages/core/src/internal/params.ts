@@ -3,11 +3,19 @@ import * as JSONSchema from "effect/JSONSchema"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { Refused } from "../Errors.js"
-import { isJsonObject, type Json, type JsonObject } from "../Json.js"
-import { longestDelay } from "./time.js"
+import { excerpt } from "../Excerpt.js"
+import { isJson, isJsonObject, type Json, type JsonObject } from "../Json.js"
 import { cut, oneLine } from "./markdown.js"
+import { longestDelay } from "./time.js"
 
-const shown = (value: unknown): string => cut(oneLine(JSON.stringify(value) ?? String(value)), 80)
+const maxDepth = 500
+
+const isNestedWithin = (value: unknown, depth: number): boolean =>
+  typeof value !== "object" || value === null ||
+  (depth > 0 && Object.values(value).every((member) => isNestedWithin(member, depth - 1)))
+
+const shown = (value: unknown): string =>
+  isJson(value, maxDepth) ? excerpt(value) : `a ${typeof value} that is no JSON nested at most ${maxDepth} levels deep`
 
 /** A parameter that may come as it is or as JSON text of it; `expected` completes "… must be". */
 const tolerant = <A>(schema: Schema.Schema<A>, expected: string, jsonSchema: JsonObject) =>
@@ -18,7 +26,7 @@ const tolerant = <A>(schema: Schema.Schema<A>, expected: string, jsonSchema: Jso
 
 const Finite = Schema.Number.pipe(Schema.finite())
 
-const JsonRecord = Schema.declare(isJsonObject)
+const JsonRecord = Schema.declare((value): value is JsonObject => isJsonObject(value) && isNestedWithin(value, maxDepth))
 
 export const text = (description: string) =>
   Schema.String.pipe(Schema.pattern(/\S/)).annotations({

@@ -29,6 +29,12 @@ const escape =
   /\\(?:u\{([0-9a-fA-F]+)\}|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|c([a-zA-Z])|[pP](?:\{[^}]*\}|[A-Z])|x(?:[0-9a-fA-F]{2}|\{[0-9a-fA-F]+\})|[^])/uy
 const posix = /\[:\^?[a-z]+:\]/y
 
+export interface Translated {
+  readonly text: string
+  /** how many parts there are once the repetitions are written out */
+  readonly parts: number
+}
+
 /** The state of one walk over a pattern. */
 interface Walk {
   readonly source: string
@@ -195,11 +201,13 @@ const read = (walk: Walk): Step => {
  * Says a pattern of JavaScript's notation (as with the flag `u`, but forgiving needless escapes; `(?i)` and the like are
  * understood) in the notation of the linear-time engine, meaning the same. What the engine cannot do is refused by name.
  */
-export const translate = (source: string): Either.Either<string, string> => {
+export const translate = (source: string): Either.Either<Translated, string> => {
   const walk: Walk = { source, at: 0, out: "", scopes: [{ parts: 0, dotAll: false }], last: 0 }
   while (walk.at < source.length) {
     const problem = read(walk)
     if (problem !== undefined) return Either.left(problem)
   }
-  return walk.scopes.length === 1 ? Either.right(walk.out) : Either.left("a group is not closed; a ) is missing")
+  return walk.scopes.length === 1
+    ? Either.right({ text: walk.out, parts: scope(walk).parts })
+    : Either.left("a group is not closed; a ) is missing")
 }
