@@ -10,12 +10,11 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Ref from "effect/Ref"
-import * as Schedule from "effect/Schedule"
 import type { Refused, TaskNotFound } from "./Errors.js"
 import type { Claims } from "./internal/Claims.js"
 import * as Claim from "./internal/Claims.js"
 import { deliver } from "./internal/deliver.js"
-import { makeLook, type Step } from "./internal/look.js"
+import { makeLook } from "./internal/look.js"
 import { makeSubmit } from "./internal/submit.js"
 import { monotonic } from "./internal/time.js"
 import type { Delivery, Recipient } from "./Notifier.js"
@@ -120,8 +119,7 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         if (Number.isFinite(settings.taskTtl)) yield* FiberMap.run(retention, task.id, forget(task))
       })
 
-      const forget = (task: Running) =>
-        Effect.zipRight(Effect.sleep(settings.taskTtl), store.remove(task.id))
+      const forget = (task: Running) => Effect.zipRight(Effect.sleep(settings.taskTtl), store.remove(task.id))
 
       /** Lets go of an ended task once its notice is settled: from then on the store is all there is to it. */
       const retire = (task: Running) =>
@@ -132,8 +130,12 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
       const sendNotice = Effect.fnUntraced(function*(task: Running) {
         const record = yield* store.get(task.id)
         if (record.delivery._tag !== "Waiting") return
-        yield* deliver(record, settings, notifier, (delivery) =>
-          store.update(task.id, (record) => ({ ...record, delivery })))
+        yield* deliver(
+          record,
+          settings,
+          notifier,
+          (delivery) => store.update(task.id, (record) => ({ ...record, delivery }))
+        )
       }, Effect.ignore)
 
       const handle = (event: Event) =>
@@ -146,7 +148,9 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         Effect.forever,
         Effect.forkScoped
       )
-      const emptied = Effect.repeat(Effect.zipRight(Effect.yieldNow(), Queue.size(events)), { until: (size) => size <= 0 })
+      const emptied = Effect.repeat(Effect.zipRight(Effect.yieldNow(), Queue.size(events)), {
+        until: (size) => size <= 0
+      })
       const polls = yield* FiberMap.make<TaskId, EndState, never>()
       yield* Effect.addFinalizer(() =>
         FiberMap.clear(polls).pipe(
@@ -157,25 +161,20 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         )
       )
 
-      /** Polls until the task ends: the Schedule spaces the looks, and a look may ask for a longer pause. */
-      const poll = (task: Running, request: PollRequest): Effect.Effect<EndState> => {
-        const spaced: Schedule.Schedule<number, Step> = Schedule.spaced(request.interval)
-        const pace = Schedule.modifyDelay(
-          Schedule.passthrough(spaced),
-          (step, delay) => step._tag === "Pause" ? step.millis : delay
-        )
-        return look(task.id, () => Deferred.succeed(task.looked, undefined)).pipe(
-          Effect.repeat({ schedule: pace, until: (step) => step._tag === "End" }),
-          Effect.flatMap((step) => step._tag === "End" ? Effect.succeed(step.state) : Effect.dieMessage("polling stopped"))
-        )
-      }
+      /** Looks, pauses as long as the look asks for, and looks again, until a look ends the task. */
+      const poll = (task: Running): Effect.Effect<EndState> =>
+        Effect.flatMap(look(task.id), (step) => {
+          if (step._tag === "End") return Effect.succeed(step.state)
+          const again = Effect.flatMap(Effect.sleep(step.millis), () => poll(task))
+          return step.first ? Effect.zipRight(Deferred.succeed(task.looked, undefined), again) : again
+        })
 
       const run = (task: Running, request: PollRequest): Effect.Effect<EndState> =>
         request.start === undefined
-          ? poll(task, request)
+          ? poll(task)
           : Effect.flatMap(
             submit(task.id),
-            Option.match({ onNone: () => poll(task, request), onSome: (end) => Effect.succeed(end) })
+            Option.match({ onNone: () => poll(task), onSome: (end) => Effect.succeed(end) })
           )
 
       const release = (task: Running, told: boolean) =>
@@ -187,8 +186,10 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
       const tell = Effect.fnUntraced(function*(task: Running) {
         const claims = yield* Ref.get(task.claims)
         if (!claims.ended || !claims.told) return
-        yield* store.update(task.id, (record) =>
-          record.delivery._tag === "Waiting" ? { ...record, delivery: { _tag: "Told" } } : record)
+        yield* store.update(
+          task.id,
+          (record) => record.delivery._tag === "Waiting" ? { ...record, delivery: { _tag: "Told" } } : record
+        )
         yield* retire(task)
       })
 
@@ -198,9 +199,12 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
           Effect.forEach(tasks, (task) => Ref.update(task.claims, Claim.take), { discard: true }).pipe(
             Effect.zipRight(Effect.exit(restore(wait))),
             Effect.tap((exit) =>
-              Effect.forEach(tasks, (task) =>
-                Effect.flatMap(Deferred.isDone(task.done), (done) =>
-                  release(task, done && Exit.isSuccess(exit))), { discard: true })
+              Effect.forEach(
+                tasks,
+                (task) =>
+                  Effect.flatMap(Deferred.isDone(task.done), (done) => release(task, done && Exit.isSuccess(exit))),
+                { discard: true }
+              )
             ),
             Effect.flatten
           )
@@ -279,15 +283,20 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         }),
         get: Effect.fnUntraced(function*(id) {
           const { task } = yield* runningOf(id)
-          if (Option.isSome(task) && (yield* Deferred.isDone(task.value.done))) yield* claiming([task.value], Effect.void)
+          if (Option.isSome(task) && (yield* Deferred.isDone(task.value.done))) {
+            yield* claiming([task.value], Effect.void)
+          }
           return yield* store.get(id)
         }),
         peek: store.get,
         list: (session) =>
-          Effect.map(store.all, (records) =>
-            records.filter((record) =>
-              isActive(record) && (session === undefined || record.recipient.origin.session === session)
-            )),
+          Effect.map(
+            store.all,
+            (records) =>
+              records.filter((record) =>
+                isActive(record) && (session === undefined || record.recipient.origin.session === session)
+              )
+          ),
         read: store.read
       }
     })

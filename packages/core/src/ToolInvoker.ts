@@ -19,6 +19,7 @@ export interface ResolvedTool extends ToolTarget {
 }
 
 export interface ToolCall extends ToolTarget {
+  /** one object for all calls of a task, which tells them from the calls of others */
   readonly args: JsonObject
   readonly origin: Origin
   /** the call must not be repeated, since it may have been carried out although its answer was lost */

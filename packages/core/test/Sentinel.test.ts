@@ -25,25 +25,28 @@ const statusAfter = (id: string, duration: Duration.DurationInput) =>
 
 describe("polling", () => {
   it.effect("looks at once, spaces the looks by the interval from the end of a call, and tells once", () =>
-    withEngine({ script: (n) => Effect.delay(value(n === 3 ? finished : running), "100 millis") }, (world) =>
-      Effect.gen(function*() {
-        const starting = yield* Effect.fork(start())
-        yield* TestClock.adjust("100 millis")
-        const task = yield* Fiber.join(starting)
-        assert.strictEqual(task.state._tag, "Polling")
-        assert.strictEqual(task.polls, 1)
-        assert.match(task.pending, /running/)
-        assert.strictEqual((yield* statusAfter(task.id, "5099 millis")).polls, 1)
-        assert.strictEqual((yield* statusAfter(task.id, "1 millis")).polls, 2)
-        const ended = yield* statusAfter(task.id, "5100 millis")
-        assert.strictEqual(ended.state._tag, "Completed")
-        assert.strictEqual(ended.polls, 3)
-        yield* TestClock.adjust("1 hour")
-        const notices = yield* Ref.get(world.notices)
-        assert.strictEqual(notices.length, 1)
-        assert.match(notices[0]?.text ?? "", /^## Sentinel Complete\n\*\*ID:\*\* sentinel_[0-9a-f]{32}\n/)
-        assert.strictEqual(yield* Ref.get(world.calls), 3)
-      })))
+    withEngine(
+      { script: (n) => Effect.delay(value(n === 3 ? finished : running), "100 millis") },
+      (world) =>
+        Effect.gen(function*() {
+          const starting = yield* Effect.fork(start())
+          yield* TestClock.adjust("100 millis")
+          const task = yield* Fiber.join(starting)
+          assert.strictEqual(task.state._tag, "Polling")
+          assert.strictEqual(task.polls, 1)
+          assert.match(task.pending, /running/)
+          assert.strictEqual((yield* statusAfter(task.id, "5099 millis")).polls, 1)
+          assert.strictEqual((yield* statusAfter(task.id, "1 millis")).polls, 2)
+          const ended = yield* statusAfter(task.id, "5100 millis")
+          assert.strictEqual(ended.state._tag, "Completed")
+          assert.strictEqual(ended.polls, 3)
+          yield* TestClock.adjust("1 hour")
+          const notices = yield* Ref.get(world.notices)
+          assert.strictEqual(notices.length, 1)
+          assert.match(notices[0]?.text ?? "", /^## Sentinel Complete\n\*\*ID:\*\* sentinel_[0-9a-f]{32}\n/)
+          assert.strictEqual(yield* Ref.get(world.calls), 3)
+        })
+    ))
 
   it.effect("an end at the first look is told by the reply, not by a notice", () =>
     withEngine({ script: replies(finished) }, (world) =>
@@ -69,15 +72,18 @@ describe("polling", () => {
       })))
 
   it.effect("a call slower than the interval never overlaps", () =>
-    withEngine({ script: (n) => Effect.delay(value(n === 10 ? finished : running), "5 seconds") }, (world) =>
-      Effect.gen(function*() {
-        const starting = yield* Effect.fork(start({ interval: 1_000 }))
-        yield* TestClock.adjust("2 minutes")
-        const task = yield* Fiber.join(starting)
-        assert.strictEqual((yield* statusAfter(task.id, 0)).state._tag, "Completed")
-        assert.strictEqual(yield* Ref.get(world.maxInFlight), 1)
-        assert.strictEqual(yield* Ref.get(world.calls), 10)
-      })))
+    withEngine(
+      { script: (n) => Effect.delay(value(n === 10 ? finished : running), "5 seconds") },
+      (world) =>
+        Effect.gen(function*() {
+          const starting = yield* Effect.fork(start({ interval: 1_000 }))
+          yield* TestClock.adjust("2 minutes")
+          const task = yield* Fiber.join(starting)
+          assert.strictEqual((yield* statusAfter(task.id, 0)).state._tag, "Completed")
+          assert.strictEqual(yield* Ref.get(world.maxInFlight), 1)
+          assert.strictEqual(yield* Ref.get(world.calls), 10)
+        })
+    ))
 
   it.effect("fail_when is looked at before until", () =>
     withEngine({ script: replies(finished) }, () =>
@@ -124,26 +130,32 @@ describe("timeout", () => {
   it.effect("a last look that does not hold ends as timeout with the reason, one that hangs is cut after 2 s", () =>
     Effect.gen(function*() {
       for (const hangs of [false, true]) {
-        yield* withEngine({ script: (n) => n === 3 && hangs ? Effect.never : value(running) }, (world) =>
-          Effect.gen(function*() {
-            const task = yield* start({ timeout: 7_000 })
-            const ended = yield* statusAfter(task.id, "9 seconds")
-            assert.strictEqual(ended.state._tag, "Timeout")
-            if (ended.state._tag === "Timeout") assert.match(ended.state.reason, /running/)
-            assert.strictEqual(yield* Ref.get(world.calls), 3)
-            assert.isAtMost((ended.endedMono ?? 0) - ended.startedMono, 9_000)
-          }))
+        yield* withEngine(
+          { script: (n) => n === 3 && hangs ? Effect.never : value(running) },
+          (world) =>
+            Effect.gen(function*() {
+              const task = yield* start({ timeout: 7_000 })
+              const ended = yield* statusAfter(task.id, "9 seconds")
+              assert.strictEqual(ended.state._tag, "Timeout")
+              if (ended.state._tag === "Timeout") assert.match(ended.state.reason, /running/)
+              assert.strictEqual(yield* Ref.get(world.calls), 3)
+              assert.isAtMost((ended.endedMono ?? 0) - ended.startedMono, 9_000)
+            })
+        )
       }
     }))
 
   it.effect("no last look while Retry-After forbids it", () =>
-    withEngine({ script: (n) => n === 1 ? value(running) : transport("429", 60_000) }, (world) =>
-      Effect.gen(function*() {
-        const task = yield* start({ timeout: 20_000, maxErrors: 0 })
-        const ended = yield* statusAfter(task.id, "20 seconds")
-        assert.strictEqual(ended.state._tag, "Timeout")
-        assert.strictEqual(yield* Ref.get(world.calls), 2)
-      })))
+    withEngine(
+      { script: (n) => n === 1 ? value(running) : transport("429", 60_000) },
+      (world) =>
+        Effect.gen(function*() {
+          const task = yield* start({ timeout: 20_000, maxErrors: 0 })
+          const ended = yield* statusAfter(task.id, "20 seconds")
+          assert.strictEqual(ended.state._tag, "Timeout")
+          assert.strictEqual(yield* Ref.get(world.calls), 2)
+        })
+    ))
 })
 
 describe("failed calls", () => {
@@ -167,15 +179,18 @@ describe("failed calls", () => {
       })))
 
   it.effect("after a good value tool errors count, and a good value resets the count", () =>
-    withEngine({ script: (n) => [1, 4].includes(n) ? value(running) : toolError(`boom ${n}`) }, () =>
-      Effect.gen(function*() {
-        const task = yield* start()
-        assert.strictEqual((yield* statusAfter(task.id, "10 seconds")).consecutiveErrors, 2)
-        assert.strictEqual((yield* statusAfter(task.id, "5 seconds")).consecutiveErrors, 0)
-        const ended = yield* statusAfter(task.id, "15 seconds")
-        assert.strictEqual(ended.state._tag, "Error")
-        if (ended.state._tag === "Error") assert.match(ended.state.reason, /3 consecutive calls failed.*boom 7/)
-      })))
+    withEngine(
+      { script: (n) => [1, 4].includes(n) ? value(running) : toolError(`boom ${n}`) },
+      () =>
+        Effect.gen(function*() {
+          const task = yield* start()
+          assert.strictEqual((yield* statusAfter(task.id, "10 seconds")).consecutiveErrors, 2)
+          assert.strictEqual((yield* statusAfter(task.id, "5 seconds")).consecutiveErrors, 0)
+          const ended = yield* statusAfter(task.id, "15 seconds")
+          assert.strictEqual(ended.state._tag, "Error")
+          if (ended.state._tag === "Error") assert.match(ended.state.reason, /3 consecutive calls failed.*boom 7/)
+        })
+    ))
 
   it.effect("the value of a tool error is offered to fail_when and until", () =>
     withEngine({
@@ -192,19 +207,22 @@ describe("failed calls", () => {
       })))
 
   it.effect("transport failures back off, honour Retry-After, and give up at max_errors", () =>
-    withEngine({ script: (n) => n === 1 ? value(running) : transport("gone", n === 2 ? 30_000 : undefined) }, (world) =>
-      Effect.gen(function*() {
-        const task = yield* start({ interval: 1_000 })
-        yield* TestClock.adjust("1 seconds")
-        assert.strictEqual(yield* Ref.get(world.calls), 2)
-        yield* TestClock.adjust("29999 millis")
-        assert.strictEqual(yield* Ref.get(world.calls), 2)
-        yield* TestClock.adjust("1 millis")
-        assert.strictEqual(yield* Ref.get(world.calls), 3)
-        const ended = yield* statusAfter(task.id, "2 seconds")
-        assert.strictEqual(ended.state._tag, "Error")
-        assert.strictEqual(yield* Ref.get(world.calls), 4)
-      })))
+    withEngine(
+      { script: (n) => n === 1 ? value(running) : transport("gone", n === 2 ? 30_000 : undefined) },
+      (world) =>
+        Effect.gen(function*() {
+          const task = yield* start({ interval: 1_000 })
+          yield* TestClock.adjust("1 seconds")
+          assert.strictEqual(yield* Ref.get(world.calls), 2)
+          yield* TestClock.adjust("29999 millis")
+          assert.strictEqual(yield* Ref.get(world.calls), 2)
+          yield* TestClock.adjust("1 millis")
+          assert.strictEqual(yield* Ref.get(world.calls), 3)
+          const ended = yield* statusAfter(task.id, "2 seconds")
+          assert.strictEqual(ended.state._tag, "Error")
+          assert.strictEqual(yield* Ref.get(world.calls), 4)
+        })
+    ))
 
   it.effect("max_errors 0 never gives up, and the pauses grow to 60 s", () =>
     withEngine({ script: () => transport("gone") }, (world) =>
@@ -218,29 +236,35 @@ describe("failed calls", () => {
       })))
 
   it.effect("a defect in the invoker ends the task as error instead of silencing it", () =>
-    withEngine({ script: (n) => n === 1 ? value(running) : Effect.dieMessage("broken invoker") }, (world) =>
-      Effect.gen(function*() {
-        const task = yield* start()
-        const ended = yield* statusAfter(task.id, "5 seconds")
-        assert.strictEqual(ended.state._tag, "Error")
-        assert.match((yield* Ref.get(world.notices))[0]?.text ?? "", /broken invoker/)
-      })))
+    withEngine(
+      { script: (n) => n === 1 ? value(running) : Effect.dieMessage("broken invoker") },
+      (world) =>
+        Effect.gen(function*() {
+          const task = yield* start()
+          const ended = yield* statusAfter(task.id, "5 seconds")
+          assert.strictEqual(ended.state._tag, "Error")
+          assert.match((yield* Ref.get(world.notices))[0]?.text ?? "", /broken invoker/)
+        })
+    ))
 })
 
 describe("cancel", () => {
   it.effect("interrupts a call that would have matched; the task stays cancelled and sends nothing", () =>
-    withEngine({ script: (n) => n === 1 ? value(running) : Effect.delay(value(finished), "1 seconds") }, (world) =>
-      Effect.gen(function*() {
-        const sentinel = yield* Sentinel
-        const task = yield* start()
-        yield* TestClock.adjust("5500 millis")
-        assert.strictEqual(yield* Ref.get(world.inFlight), 1)
-        assert.strictEqual((yield* sentinel.cancel(task.id)).state._tag, "Cancelled")
-        assert.strictEqual(yield* Ref.get(world.inFlight), 0)
-        yield* TestClock.adjust("1 hour")
-        assert.strictEqual((yield* sentinel.get(task.id)).state._tag, "Cancelled")
-        assert.deepStrictEqual(yield* Ref.get(world.notices), [])
-      })))
+    withEngine(
+      { script: (n) => n === 1 ? value(running) : Effect.delay(value(finished), "1 seconds") },
+      (world) =>
+        Effect.gen(function*() {
+          const sentinel = yield* Sentinel
+          const task = yield* start()
+          yield* TestClock.adjust("5500 millis")
+          assert.strictEqual(yield* Ref.get(world.inFlight), 1)
+          assert.strictEqual((yield* sentinel.cancel(task.id)).state._tag, "Cancelled")
+          assert.strictEqual(yield* Ref.get(world.inFlight), 0)
+          yield* TestClock.adjust("1 hour")
+          assert.strictEqual((yield* sentinel.get(task.id)).state._tag, "Cancelled")
+          assert.deepStrictEqual(yield* Ref.get(world.notices), [])
+        })
+    ))
 
   it.effect("of an ended task changes nothing", () =>
     withEngine({ script: replies(finished) }, () =>
@@ -262,31 +286,37 @@ describe("cancel", () => {
   it.live("300 rounds against completion: one end, seen alike by all, and one notice at most", () =>
     Effect.gen(function*() {
       const round = (early: boolean) =>
-        Effect.flatMap(Deferred.make<void>(), (gate) =>
-          withEngine({ script: () => Effect.zipRight(Deferred.await(gate), value(finished)) }, (world) =>
-            Effect.gen(function*() {
-              const sentinel = yield* Sentinel
-              const starting = yield* Effect.fork(start())
-              yield* Effect.repeat(sentinel.list(), { until: (tasks) => tasks.length === 1 })
-              const [task] = yield* sentinel.list()
-              const id = task?.id ?? ""
-              const complete = Deferred.succeed(gate, undefined)
-              const hesitate = Effect.repeatN(Effect.yieldNow(), Math.floor(Math.random() * 6))
-              const cancel = sentinel.cancel(id)
-              const [cancelled] = yield* Effect.all(
-                early
-                  ? [cancel, Effect.zipRight(hesitate, complete)] as const
-                  : [Effect.zipRight(hesitate, cancel), complete] as const,
-                { concurrency: "unbounded" }
-              )
-              const started = yield* Fiber.join(starting)
-              const [attached] = yield* attach(id)
-              assert.strictEqual(cancelled.state._tag, attached?.state._tag)
-              assert.strictEqual(started.state._tag, attached?.state._tag)
-              yield* Effect.sleep(1)
-              assert.isAtMost((yield* Ref.get(world.notices)).length, 1)
-              return attached?.state._tag
-            })))
+        Effect.flatMap(
+          Deferred.make<void>(),
+          (gate) =>
+            withEngine({ script: () => Effect.zipRight(Deferred.await(gate), value(finished)) }, (world) =>
+              Effect.gen(function*() {
+                const sentinel = yield* Sentinel
+                const starting = yield* Effect.fork(start())
+                yield* Effect.repeat(sentinel.list(), {
+                  until: (tasks) =>
+                    tasks.length === 1
+                })
+                const [task] = yield* sentinel.list()
+                const id = task?.id ?? ""
+                const complete = Deferred.succeed(gate, undefined)
+                const hesitate = Effect.repeatN(Effect.yieldNow(), Math.floor(Math.random() * 6))
+                const cancel = sentinel.cancel(id)
+                const [cancelled] = yield* Effect.all(
+                  early
+                    ? [cancel, Effect.zipRight(hesitate, complete)] as const
+                    : [Effect.zipRight(hesitate, cancel), complete] as const,
+                  { concurrency: "unbounded" }
+                )
+                const started = yield* Fiber.join(starting)
+                const [attached] = yield* attach(id)
+                assert.strictEqual(cancelled.state._tag, attached?.state._tag)
+                assert.strictEqual(started.state._tag, attached?.state._tag)
+                yield* Effect.sleep(1)
+                assert.isAtMost((yield* Ref.get(world.notices)).length, 1)
+                return attached?.state._tag
+              }))
+        )
       const ends = yield* Effect.forEach(Array.from({ length: 300 }, (_, n) => n % 2 === 0), round)
       const cancelled = ends.filter((end) => end === "Cancelled").length
       const completed = ends.filter((end) => end === "Completed").length
@@ -449,14 +479,17 @@ describe("retention", () => {
       })))
 
   it.effect("finished tasks make room, active ones do not", () =>
-    withEngine({ script: (_, call) => value(call.args["done"] === true ? finished : running), limits: { maxTasks: 2 } }, () =>
-      Effect.gen(function*() {
-        const ended = yield* start({ args: { done: true } })
-        yield* start()
-        yield* start()
-        assert.strictEqual((yield* Effect.flip((yield* Sentinel).get(ended.id)))._tag, "TaskNotFound")
-        assert.match((yield* Effect.flip(start())).message, /SENTINEL_MAX_TASKS/)
-      })))
+    withEngine(
+      { script: (_, call) => value(call.args["done"] === true ? finished : running), limits: { maxTasks: 2 } },
+      () =>
+        Effect.gen(function*() {
+          const ended = yield* start({ args: { done: true } })
+          yield* start()
+          yield* start()
+          assert.strictEqual((yield* Effect.flip((yield* Sentinel).get(ended.id)))._tag, "TaskNotFound")
+          assert.match((yield* Effect.flip(start())).message, /SENTINEL_MAX_TASKS/)
+        })
+    ))
 
   it.effect("list shows a session its own active tasks", () =>
     withEngine({ script: replies(running) }, () =>
@@ -484,6 +517,7 @@ describe("clocks", () => {
       const jumping = Layer.unwrapEffect(Effect.map(Effect.clock, (clock) =>
         Layer.setClock(Object.create(clock, {
           unsafeCurrentTimeMillis: { value: () => clock.unsafeCurrentTimeMillis() + Effect.runSync(Ref.get(jump)) },
+          unsafeCurrentTimeNanos: { value: () => clock.unsafeCurrentTimeNanos() },
           currentTimeMillis: { value: Effect.zipWith(clock.currentTimeMillis, Ref.get(jump), (now, by) => now + by) }
         }))))
       yield* withEngine({ script: replies(running) }, (world) =>
@@ -506,18 +540,21 @@ describe("clocks", () => {
 
 describe("the poll log", () => {
   it.effect("keeps equal consecutive values once, drops by count and says so", () =>
-    withEngine({ script: (n) => value({ status: "running", n: Math.floor(n / 3) }), limits: { maxPollLog: 4 } }, () =>
-      Effect.gen(function*() {
-        const task = yield* start()
-        yield* statusAfter(task.id, "45 seconds")
-        const sentinel = yield* Sentinel
-        const page = yield* sentinel.read(task.id, { limit: 10 })
-        assert.deepStrictEqual(page.entries.map(({ poll }) => poll), [7, 8, 9, 10])
-        assert.deepStrictEqual(page.dropped, { byCount: 6, byBytes: 0 })
-        assert.strictEqual(page.entries[0]?.value, page.entries[1]?.value)
-        assert.strictEqual((yield* sentinel.read(task.id, { offset: 8, limit: 1 })).entries[0]?.poll, 9)
-        assert.deepStrictEqual((yield* sentinel.read(task.id, { offset: 99, limit: 1 })).entries, [])
-      })))
+    withEngine(
+      { script: (n) => value({ status: "running", n: Math.floor(n / 3) }), limits: { maxPollLog: 4 } },
+      () =>
+        Effect.gen(function*() {
+          const task = yield* start()
+          yield* statusAfter(task.id, "45 seconds")
+          const sentinel = yield* Sentinel
+          const page = yield* sentinel.read(task.id, { limit: 10 })
+          assert.deepStrictEqual(page.entries.map(({ poll }) => poll), [7, 8, 9, 10])
+          assert.deepStrictEqual(page.dropped, { byCount: 6, byBytes: 0 })
+          assert.strictEqual(page.entries[0]?.value, page.entries[1]?.value)
+          assert.strictEqual((yield* sentinel.read(task.id, { offset: 8, limit: 1 })).entries[0]?.poll, 9)
+          assert.deepStrictEqual((yield* sentinel.read(task.id, { offset: 99, limit: 1 })).entries, [])
+        })
+    ))
 
   it.effect("stays under the byte limit of the process, at the cost of the largest log", () =>
     withEngine({

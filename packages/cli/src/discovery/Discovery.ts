@@ -95,7 +95,10 @@ const keeping = <A, R>(effect: Effect.Effect<A, never, R>) =>
       }))
     return {
       peek: Effect.map(Ref.get(kept), Option.map(({ value }) => value)),
-      get: since(0),
+      get: Effect.flatMap(
+        Ref.get(kept),
+        Option.match({ onNone: () => since(0), onSome: ({ value }) => Effect.succeed(value) })
+      ),
       renew: Effect.flatMap(Ref.get(begun), since)
     }
   })

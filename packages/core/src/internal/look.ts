@@ -1,4 +1,4 @@
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
@@ -11,12 +11,13 @@ import { Settings } from "../Settings.js"
 import { TaskStore } from "../TaskStore.js"
 import { type Invocation, ToolInvoker } from "../ToolInvoker.js"
 import { fromJson, type ToolValue } from "../ToolResult.js"
-import { longestDelay, monotonic } from "./time.js"
+import { Pacer } from "./Pacer.js"
+import { longestDelay, monotonicOf } from "./time.js"
 
 /** What follows a look: the end of the task, or a pause in ms before the next look. */
 export type Step =
   | { readonly _tag: "End"; readonly state: EndState }
-  | { readonly _tag: "Pause"; readonly millis: number }
+  | { readonly _tag: "Pause"; readonly millis: number; readonly first: boolean }
 
 /** ms that the last look, taken when the deadline has come, may take. */
 export const lastLookMillis = 2_000
@@ -45,32 +46,14 @@ export const makeLook = Effect.gen(function*() {
   const settings = yield* Settings
   const store = yield* TaskStore
   const invoker = yield* ToolInvoker
+  const pacer = new Pacer()
 
-  return Effect.fnUntraced(function*(id: TaskId, onObserved: () => Effect.Effect<unknown>) {
-    const task = yield* Effect.orDie(store.get(id))
+  /** Puts what came into the store, and tells what follows. */
+  const settle = (task: TaskRecord, judgement: Judgement, clock: Clock.Clock): Effect.Effect<Step> => {
     const { request } = task
-    const before = yield* monotonic
-    const remaining = request.timeout === undefined ? Infinity : request.timeout - (before - task.startedMono)
-    const overdue = task.polls > 0 && remaining < 1
-    if (overdue && before < (task.notBeforeMono ?? 0)) {
-      return end({ _tag: "Timeout", reason: timeoutReason(request, task, false) })
-    }
-    const call = Effect.either(invoker.invoke({
-      server: request.server,
-      tool: request.tool,
-      args: request.args,
-      origin: task.recipient.origin
-    }))
-    const answer = remaining === Infinity
-      ? Option.some(yield* call)
-      : yield* Effect.timeoutOption(Effect.disconnect(call), overdue ? lastLookMillis : remaining)
-    if (Option.isNone(answer)) return end({ _tag: "Timeout", reason: timeoutReason(request, task, true) })
-
-    const judgement = yield* judgeAnswer(task, answer.value)
-    const now = yield* Clock.currentTimeMillis
-    const after = yield* monotonic
-    const elapsed = after - task.startedMono
-    const step = nextStep(task, judgement, elapsed)
+    const now = clock.unsafeCurrentTimeMillis()
+    const after = monotonicOf(clock)
+    const step = nextStep(task, judgement, after - task.startedMono, (millis) => pacer.pause(after, millis))
     const observation: Observation = {
       poll: task.polls + 1,
       at: now,
@@ -79,7 +62,7 @@ export const makeLook = Effect.gen(function*() {
     }
     const selected = judgement.value && request.select &&
       keep(fromJson(select(request.select, judgement.value.json)), settings.maxValueChars)
-    yield* store.observe(id, observation, (record) => ({
+    const observed = store.observe(task.id, observation, (record) => ({
       ...record,
       selected,
       polls: observation.poll,
@@ -90,35 +73,59 @@ export const makeLook = Effect.gen(function*() {
       nextPollAt: step._tag === "Pause" ? now + step.millis : undefined,
       notBeforeMono: judgement.atLeast > 0 ? after + judgement.atLeast : undefined
     }))
-    if (step._tag === "Pause") yield* onObserved()
-    return step
-  })
+    return Effect.as(observed, step)
+  }
+
+  const lookAt = (task: TaskRecord, clock: Clock.Clock): Effect.Effect<Step> => {
+    const { request } = task
+    const before = monotonicOf(clock)
+    const remaining = request.timeout === undefined ? Infinity : request.timeout - (before - task.startedMono)
+    const overdue = task.polls > 0 && remaining < 1
+    const timedOut = (inFlight: boolean) => end({ _tag: "Timeout", reason: timeoutReason(request, task, inFlight) })
+    if (overdue && before < (task.notBeforeMono ?? 0)) return Effect.succeed(timedOut(false))
+    const call = invoker.invoke({
+      server: request.server,
+      tool: request.tool,
+      args: request.args,
+      origin: task.recipient.origin
+    })
+    const settled = (answer: Either.Either<Invocation, InvokeFailure>): Effect.Effect<Step> =>
+      Either.isRight(answer)
+        ? settle(task, judgeValue(request, answer.right), clock)
+        : Effect.flatMap(judgeFailure(task, answer.left), (judgement) => settle(task, judgement, clock))
+    if (remaining === Infinity) return Effect.flatMap(Effect.either(call), settled)
+    return Effect.either(call).pipe(
+      Effect.disconnect,
+      Effect.timeoutOption(overdue ? lastLookMillis : remaining),
+      Effect.flatMap(Option.match({ onNone: () => Effect.succeed(timedOut(true)), onSome: settled }))
+    )
+  }
+
+  return (id: TaskId): Effect.Effect<Step> =>
+    Effect.clockWith((clock) => Effect.flatMap(Effect.orDie(store.get(id)), (task) => lookAt(task, clock)))
 })
 
 const end = (state: EndState): Step => ({ _tag: "End", state })
 
 /** The pause is the interval or longer, and is cut at the deadline, where the last look is taken. */
-const nextStep = (task: TaskRecord, judgement: Judgement, elapsed: number): Step => {
+const nextStep = (
+  task: TaskRecord,
+  judgement: Judgement,
+  elapsed: number,
+  paced: (millis: number) => number
+): Step => {
   if (Option.isSome(judgement.end)) return end(judgement.end.value)
   const { interval, timeout } = task.request
-  const pause = Math.min(longestDelay, Math.ceil(Math.max(interval, judgement.atLeast)))
-  if (timeout === undefined) return { _tag: "Pause", millis: pause }
+  const pause = Math.min(longestDelay, paced(Math.ceil(Math.max(interval, judgement.atLeast))))
+  const first = task.polls === 0
+  if (timeout === undefined) return { _tag: "Pause", millis: pause, first }
   return elapsed >= timeout
     ? end({ _tag: "Timeout", reason: timeoutReason(task.request, { ...task, pending: judgement.pending }, false) })
-    : { _tag: "Pause", millis: Math.min(pause, Math.ceil(timeout - elapsed)) }
+    : { _tag: "Pause", millis: Math.min(pause, Math.ceil(timeout - elapsed)), first }
 }
 
 const timeoutReason = (request: PollRequest, task: TaskRecord, inFlight: boolean): string =>
   `The timeout of ${request.timeout} ms is over${inFlight ? " and the last call did not answer" : ""}; ${task.pending}`
-
-const judgeAnswer = (
-  task: TaskRecord,
-  answer: Either.Either<Invocation, InvokeFailure>
-): Effect.Effect<Judgement> =>
-  Either.match(answer, {
-    onRight: ({ restarted, value }) => Effect.succeed(judgeValue(task.request, value, restarted)),
-    onLeft: (failure) => judgeFailure(task, failure)
-  })
 
 const judgeConditions = (request: PollRequest, value: ToolValue) => {
   const failed = request.failWhen === undefined ? undefined : judge(request.failWhen, value)
@@ -131,14 +138,10 @@ const judgeConditions = (request: PollRequest, value: ToolValue) => {
     : { end: Option.none<EndState>(), pending: verdict.reason }
 }
 
-const judgeValue = (request: PollRequest, value: ToolValue, restarted: boolean): Judgement => ({
-  ...judgeConditions(request, value),
-  errors: 0,
-  good: true,
-  value,
-  restarted,
-  atLeast: 0
-})
+const judgeValue = (request: PollRequest, { restarted, value }: Invocation): Judgement => {
+  const { end, pending } = judgeConditions(request, value)
+  return { end, errors: 0, good: true, pending, value, error: undefined, restarted, atLeast: 0 }
+}
 
 /** SPEC "Failed calls". */
 const judgeFailure = Effect.fnUntraced(function*(task: TaskRecord, failure: InvokeFailure) {
@@ -178,13 +181,18 @@ const judgeFailure = Effect.fnUntraced(function*(task: TaskRecord, failure: Invo
 
 const giveUp = (request: PollRequest, errors: number, message: string): Option.Option<EndState> =>
   request.maxErrors > 0 && errors >= request.maxErrors
-    ? Option.some({ _tag: "Error", reason: `${errors} consecutive calls failed (max_errors), the last with: ${message}` })
+    ? Option.some({
+      _tag: "Error",
+      reason: `${errors} consecutive calls failed (max_errors), the last with: ${message}`
+    })
     : Option.none()
 
 /** Doubles from 1 s to 60 s, with jitter of a quarter downwards so that many tasks do not come back in one moment. */
 const backOff = (errors: number): Effect.Effect<number> =>
-  Effect.map(Random.next, (random) =>
-    Math.min(longestBackOff, firstBackOff * 2 ** Math.min(errors - 1, 16)) * (1 - random / 4))
+  Effect.map(
+    Random.next,
+    (random) => Math.min(longestBackOff, firstBackOff * 2 ** Math.min(errors - 1, 16)) * (1 - random / 4)
+  )
 
 /** Cuts at a whole character, and copies what it cuts so that the log does not hold the whole value alive. */
 const keep = (value: ToolValue, maxChars: number): KeptValue => {

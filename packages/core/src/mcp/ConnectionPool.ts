@@ -1,11 +1,13 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
+import * as FiberMap from "effect/FiberMap"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import type { JsonObject } from "../Json.js"
 import { type Connection, openConnection, type ToolList } from "./Connection.js"
@@ -13,21 +15,28 @@ import type { Mishap } from "./Mishap.js"
 import type { ServerConfig } from "./ServerConfig.js"
 import type { ProcessEvidence } from "./StdioTransport.js"
 
-/** A connection's key. A retired key is never used again, so that a late release cannot touch its successor. */
-class Slot extends Data.Class<{ readonly server: string; readonly generation: number }> {}
+/** One connection and its users. It ends with its last user once it is retired, or when it was idle for long. */
+interface Shared {
+  readonly generation: number
+  readonly scope: Scope.CloseableScope
+  readonly opened: Deferred.Deferred<Loan, PoolFailure>
+  /** what `opened` holds, for those who need not wait */
+  open: { readonly connection: Connection; readonly loan: Loan } | undefined
+  users: number
+  retired: boolean
+}
 
 /** What is remembered of a server beyond its connection. */
 interface Memory {
   config: ServerConfig
+  /** of the connection that is there, or of the next one */
   generation: number
   everConnected: boolean
   /** a stdio process that had connected was lost since; the next one starts without its memory */
   lostProcess: boolean
   /** how often a stdio process had to be started again */
   restarts: number
-  open: { readonly generation: number; readonly connection: Connection } | undefined
-  /** keeps the connection of one generation while there are holders */
-  kept: { readonly generation: number; readonly scope: Scope.CloseableScope } | undefined
+  shared: Shared | undefined
 }
 
 /** A failure of a connection or a call, with all that its judgement needs. */
@@ -57,16 +66,19 @@ export interface PoolOptions {
  * idle. A server whose configuration has changed gets a new connection. Everything is closed with the layer's scope.
  */
 export class ConnectionPool extends Context.Tag("@gcszhn/mcp-sentinel-core/mcp/ConnectionPool")<ConnectionPool, {
-  /** Borrows the server's connection, and opens it where there is none. */
-  readonly borrow: (server: ServerConfig) => Effect.Effect<Loan, PoolFailure, Scope.Scope>
+  /** Lends the server's connection to `f`, and opens it where there is none. */
+  readonly use: <A, E>(
+    server: ServerConfig,
+    f: (loan: Loan) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | PoolFailure>
   /** The server's complete `tools/list`, kept for each connection until the server says that it has changed. */
   readonly tools: (server: ServerConfig) => Effect.Effect<ToolList, PoolFailure>
   /** What is known of `tools` without waiting or connecting. */
   readonly knownTools: (server: ServerConfig) => Effect.Effect<Option.Option<ToolList>>
-  /** Gives a failed connection up: the next `borrow` opens another one. */
+  /** Gives a failed connection up: the next `use` opens another one. */
   readonly retire: (server: string, generation: number) => Effect.Effect<void>
   /** How often the server's process had to be started again because it was lost (0 for HTTP). */
-  readonly restarts: (server: string) => Effect.Effect<number>
+  readonly restarts: (server: string) => number
   /** Keeps the server's connection, once it is open, from being closed as idle. */
   readonly hold: (server: string) => Effect.Effect<void, never, Scope.Scope>
 }>() {
@@ -87,98 +99,39 @@ const keyOf = ({ callTimeout, endpoint, startupTimeout }: ServerConfig): string 
 
 const sameConfig = (one: ServerConfig, other: ServerConfig) => one === other || keyOf(one) === keyOf(other)
 
-const unconnected = (config: ServerConfig) => ({
-  config,
-  everConnected: false,
-  lostProcess: false,
-  open: undefined
-})
-
 const make = Effect.fnUntraced(function*({ idle = Duration.minutes(5) }: PoolOptions) {
   const memories = new Map<string, Memory>()
   const holders = new Map<string, number>()
   const scopes = new Set<Scope.CloseableScope>()
-
-  const connect = Effect.fnUntraced(function*({ generation, server }: Slot) {
-    const memory = memories.get(server)
-    if (memory === undefined) return yield* Effect.dieMessage(`no configuration of server ${server}`)
-    const connection = yield* Effect.mapError(
-      openConnection(memory.config),
-      (reason) => new PoolFailure({ ...reason, phase: "connect", everConnected: memory.everConnected, generation })
-    )
-    if (memory.lostProcess) memory.restarts++
-    memory.lostProcess = false
-    memory.everConnected = true
-    memory.open = { generation, connection }
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        if (memory.open?.generation === generation) memory.open = undefined
-      })
-    )
-    return connection
-  })
-
-  /** RcMap closes its entries one after the other; servers that do not want to leave must not add up. */
-  const apart = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
-    Effect.gen(function*() {
-      const scope = yield* Scope.make()
-      scopes.add(scope)
-      yield* Effect.addFinalizer((exit) =>
-        Effect.zipRight(Effect.sync(() => scopes.delete(scope)), Scope.close(scope, exit))
-      )
-      return yield* Scope.extend(effect, scope)
-    })
-
-  const connections = yield* RcMap.make({ lookup: (slot: Slot) => apart(connect(slot)), idleTimeToLive: idle })
+  let closed = false
+  const idles = yield* FiberMap.make<string>()
   yield* Effect.addFinalizer(() =>
-    Effect.forEach([...scopes], (scope) => Scope.close(scope, Exit.void), { concurrency: "unbounded", discard: true })
+    Effect.suspend(() => {
+      closed = true
+      return Effect.forEach([...scopes], close, { concurrency: "unbounded", discard: true })
+    })
   )
 
-  const slotOf = (memory: Memory) => new Slot({ server: memory.config.name, generation: memory.generation })
+  const close = (scope: Scope.CloseableScope) =>
+    Effect.zipRight(Effect.sync(() => scopes.delete(scope)), Scope.close(scope, Exit.void))
 
-  const letGo = Effect.fnUntraced(function*(memory: Memory) {
-    const { kept } = memory
-    memory.kept = undefined
-    if (kept !== undefined) yield* Scope.close(kept.scope, Exit.void)
-  })
-
-  const abandon = Effect.fnUntraced(function*(memory: Memory) {
-    const slot = slotOf(memory)
-    memory.generation++
-    memory.open = undefined
-    yield* letGo(memory)
-    yield* RcMap.invalidate(connections, slot)
-  })
+  /** Makes a connection the server's past: the next user opens another one. */
+  const abandon = (memory: Memory) =>
+    Effect.suspend(() => {
+      const { shared } = memory
+      memory.generation++
+      memory.shared = undefined
+      if (shared === undefined) return Effect.void
+      shared.retired = true
+      return shared.users === 0 ? close(shared.scope) : Effect.void
+    })
 
   /** Gives a failed connection up. The process behind it has taken its memory along. */
   const lose = (memory: Memory) =>
     Effect.suspend(() => {
-      if (memory.config.endpoint._tag === "stdio" && memory.open !== undefined) memory.lostProcess = true
+      if (memory.config.endpoint._tag === "stdio" && memory.shared?.open !== undefined) memory.lostProcess = true
       return abandon(memory)
     })
-
-  const remember = Effect.fnUntraced(function*(config: ServerConfig) {
-    const memory = memories.get(config.name)
-    if (memory === undefined) {
-      const fresh: Memory = { ...unconnected(config), generation: 0, restarts: 0, kept: undefined }
-      memories.set(config.name, fresh)
-      return fresh
-    }
-    if (!sameConfig(memory.config, config)) {
-      yield* abandon(memory)
-      Object.assign(memory, unconnected(config))
-    }
-    return memory
-  })
-
-  /** While somebody holds the server, its connection has one more user. */
-  const keep = Effect.fnUntraced(function*(memory: Memory, slot: Slot) {
-    if (!holders.has(slot.server) || memory.kept?.generation === slot.generation) return
-    yield* letGo(memory)
-    const scope = yield* Scope.make()
-    memory.kept = { generation: slot.generation, scope }
-    yield* Effect.ignore(Scope.extend(RcMap.get(connections, slot), scope))
-  })
 
   const retire = (server: string, generation: number) =>
     Effect.suspend(() => {
@@ -186,53 +139,150 @@ const make = Effect.fnUntraced(function*({ idle = Duration.minutes(5) }: PoolOpt
       return memory?.generation === generation ? lose(memory) : Effect.void
     })
 
-  const borrow = Effect.fnUntraced(function*(config: ServerConfig) {
-    const memory = yield* remember(config)
-    if (memory.open?.connection.isLost() === true) yield* lose(memory)
-    const slot = slotOf(memory)
-    const connection = yield* Effect.tapError(
-      RcMap.get(connections, slot),
-      () => retire(slot.server, slot.generation)
-    )
-    yield* Effect.uninterruptible(keep(memory, slot))
+  const remember = (config: ServerConfig): Memory => {
+    const known = memories.get(config.name)
+    if (known !== undefined) return known
+    const fresh: Memory = {
+      config,
+      generation: 0,
+      everConnected: false,
+      lostProcess: false,
+      restarts: 0,
+      shared: undefined
+    }
+    memories.set(config.name, fresh)
+    return fresh
+  }
+
+  const loanOf = (connection: Connection, generation: number): Loan => {
     const told = <A>(effect: Effect.Effect<A, Mishap>) =>
-      Effect.mapError(effect, (mishap) =>
-        new PoolFailure({
-          mishap,
-          phase: "call",
-          everConnected: true,
-          evidence: connection.evidence(),
-          generation: slot.generation
-        }))
-    const loan: Loan = {
+      Effect.mapError(
+        effect,
+        (mishap) =>
+          new PoolFailure({ mishap, phase: "call", everConnected: true, evidence: connection.evidence(), generation })
+      )
+    return {
       call: (tool, args) => told(connection.call(tool, args)),
       tools: told(connection.tools),
       isAlive: connection.isAlive
     }
-    return loan
+  }
+
+  /** Opens the connection, and tells everybody who waits for it. A failure is told once: nothing of it is kept. */
+  const connect = (memory: Memory, shared: Shared) => {
+    const { generation, opened, scope } = shared
+    return openConnection(memory.config).pipe(
+      Scope.extend(scope),
+      Effect.mapBoth({
+        onFailure: (reason) =>
+          new PoolFailure({ ...reason, phase: "connect", everConnected: memory.everConnected, generation }),
+        onSuccess: (connection) => {
+          if (memory.lostProcess) memory.restarts++
+          memory.lostProcess = false
+          memory.everConnected = true
+          const loan = loanOf(connection, generation)
+          shared.open = { connection, loan }
+          return loan
+        }
+      }),
+      Effect.tapError(() => retire(memory.config.name, generation)),
+      Effect.intoDeferred(opened),
+      Effect.forkIn(scope)
+    )
+  }
+
+  /** The server's connection; whoever finds none begins to open one, and takes no turn between the look and that. */
+  const obtain = Effect.fnUntraced(function*(memory: Memory) {
+    const scope = yield* Scope.make()
+    if (closed) return yield* Effect.interrupt
+    if (memory.shared !== undefined) return memory.shared
+    const { generation } = memory
+    const opened = Deferred.unsafeMake<Loan, PoolFailure>(FiberId.none)
+    const shared: Shared = { generation, scope, opened, open: undefined, users: 0, retired: false }
+    memory.shared = shared
+    scopes.add(scope)
+    yield* connect(memory, shared)
+    return shared
   })
 
+  const mayGo = (server: string, shared: Shared) => shared.users === 0 && !holders.has(server)
+
+  /** Closes a connection that nobody uses or holds after a while. */
+  const rest = (server: string, shared: Shared) =>
+    FiberMap.run(
+      idles,
+      server,
+      Effect.delay(
+        Effect.suspend(() => {
+          const memory = memories.get(server)
+          return memory?.shared === shared && mayGo(server, shared) ? abandon(memory) : Effect.void
+        }),
+        idle
+      )
+    )
+
+  /** Counts a user out; what is left to do, if anything. */
+  const giveBack = (server: string, shared: Shared): Effect.Effect<unknown> | undefined => {
+    shared.users--
+    if (shared.users > 0) return undefined
+    if (shared.retired) return close(shared.scope)
+    return holders.has(server) ? undefined : rest(server, shared)
+  }
+
+  /** `acquireUseRelease`, made for a release that is a count in nearly all cases. */
+  const lend = <A, E>(server: string, obtained: Effect.Effect<Shared>, f: (loan: Loan) => Effect.Effect<A, E>) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(obtained, (shared) => {
+        shared.users++
+        const used: Effect.Effect<A, E | PoolFailure> = shared.open === undefined
+          ? Effect.flatMap(Deferred.await(shared.opened), f)
+          : f(shared.open.loan)
+        return Effect.flatMap(Effect.exit(restore(used)), (exit) => {
+          const left = giveBack(server, shared)
+          return left === undefined ? exit : Effect.zipRight(left, exit)
+        })
+      })
+    )
+
+  const use = <A, E>(config: ServerConfig, f: (loan: Loan) => Effect.Effect<A, E>) =>
+    Effect.suspend((): Effect.Effect<A, E | PoolFailure> => {
+      const memory = remember(config)
+      const { shared } = memory
+      const lost = shared?.open?.connection.isLost() === true
+      const changed = memory.config !== config && !sameConfig(memory.config, config)
+      if (shared !== undefined && !lost && !changed) {
+        memory.config = config
+        return lend(config.name, Effect.succeed(shared), f)
+      }
+      const renewed = lost ? lose(memory) : changed ? abandon(memory) : Effect.void
+      if (changed) Object.assign(memory, { config, everConnected: false, lostProcess: false })
+      return Effect.zipRight(renewed, lend(config.name, obtain(memory), f))
+    })
+
   const release = (server: string) =>
-    Effect.suspend(() => {
+    Effect.suspend((): Effect.Effect<unknown> => {
       const left = (holders.get(server) ?? 1) - 1
-      if (left > 0) holders.set(server, left)
-      else holders.delete(server)
-      const memory = memories.get(server)
-      return left > 0 || memory === undefined ? Effect.void : letGo(memory)
+      if (left > 0) {
+        holders.set(server, left)
+        return Effect.void
+      }
+      holders.delete(server)
+      const shared = memories.get(server)?.shared
+      return shared === undefined || !mayGo(server, shared) ? Effect.void : rest(server, shared)
     })
 
   return ConnectionPool.of({
-    borrow,
-    tools: (config) => Effect.scoped(Effect.flatMap(borrow(config), (loan) => loan.tools)),
+    use,
+    tools: (config) => use(config, (loan) => loan.tools),
     knownTools: (config) =>
       Effect.sync(() => {
         const memory = memories.get(config.name)
-        if (memory?.open === undefined || !sameConfig(memory.config, config)) return Option.none()
-        const { connection } = memory.open
+        const connection = memory?.shared?.open?.connection
+        if (memory === undefined || connection === undefined || !sameConfig(memory.config, config)) return Option.none()
         return connection.isLost() ? Option.none() : connection.knownTools()
       }),
     retire,
-    restarts: (server) => Effect.sync(() => memories.get(server)?.restarts ?? 0),
+    restarts: (server) => memories.get(server)?.restarts ?? 0,
     hold: (server) =>
       Effect.acquireRelease(
         Effect.sync(() => void holders.set(server, (holders.get(server) ?? 0) + 1)),

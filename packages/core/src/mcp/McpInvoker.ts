@@ -2,8 +2,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import type * as Scope from "effect/Scope"
-import { FatalFailure, Refused, ToolFailure, TransportFailure } from "../Errors.js"
+import { FatalFailure, type InvokeFailure, Refused, ToolFailure, TransportFailure } from "../Errors.js"
+import type { JsonObject } from "../Json.js"
 import type { Origin } from "../Origin.js"
 import { type Invocation, type ResolvedTool, type ToolCall, ToolInvoker, type ToolTarget } from "../ToolInvoker.js"
 import { matchNames, type NameMatch } from "../ToolNames.js"
@@ -17,23 +17,24 @@ import { knownServers, ruleAgainst, toolNames, unknownServer, unknownTool, warni
 
 /** ms that `resolve` waits for a list of tools where a name can be read in two ways */
 const namingMillis = 3_000
+/** characters of the end of a process's stderr that an error shows */
+const stderrShown = 700
 /** ms for a look at the list of tools after an error that may mean an unknown tool */
 const listMillis = 10_000
 
 /** One try of a call that brought no result, already judged. */
 interface Failed {
+  readonly _tag: "Failed"
   readonly judgement: Judgement
 }
-
-const restartKey = ({ args, origin, tool }: ToolCall) => JSON.stringify([origin.session, tool, args])
 
 const make = Effect.gen(function*() {
   const pool = yield* ConnectionPool
   const servers = yield* McpServers
   const rules = yield* HostRules
   const scope = yield* Effect.scope
-  /** for each held server and each call made on it: how many restarts that call has been told of */
-  const told = new Map<string, { holders: number; readonly restarts: Map<string, number> }>()
+  /** by the `args` of a task, which are one object for all its calls: how many restarts it has been told of */
+  const told = new WeakMap<JsonObject, number>()
   const learnt = new Set<string>()
   /** the configurations that calls were made with, for the case that discovery fails later */
   const lastKnown = new Map<string, ServerConfig>()
@@ -133,19 +134,21 @@ const make = Effect.gen(function*() {
     isAlive: Effect.Effect<boolean>
   ) {
     const { evidence, everConnected, generation, mishap, phase } = failure
-    const judgement = judgeMishap(mishap, {
+    const mask = masking(config)
+    // before anything is cut: half a secret would not be recognised any more
+    const judgement = judgeMishap(mishap._tag === "Http" ? { ...mishap, body: mask(mishap.body) } : mishap, {
       server: call.server,
       tool: call.tool,
       phase,
       everConnected,
       now: yield* Clock.currentTimeMillis,
       noise: evidence.noise,
-      stderr: evidence.stderr
+      stderr: mask(evidence.stderr).slice(-stderrShown)
     })
     // A server that is only slow keeps its process, and with it the jobs in its memory.
     const slow = mishap._tag === "Silent" && phase === "call" && (yield* isAlive)
     if (judgement.reconnect && !slow) yield* pool.retire(config.name, generation)
-    const failed: Failed = { judgement: { ...judgement, message: masking(config)(judgement.message) } }
+    const failed: Failed = { _tag: "Failed", judgement: { ...judgement, message: mask(judgement.message) } }
     return failed
   })
 
@@ -156,10 +159,10 @@ const make = Effect.gen(function*() {
     )
 
   const attempt = (call: ToolCall, config: ServerConfig): Effect.Effect<unknown, Failed> =>
-    pool.borrow(config).pipe(
-      Effect.catchAll((failure) => Effect.flatMap(judged(failure, call, config, Effect.succeed(false)), Effect.fail)),
-      Effect.flatMap((loan) => callOver(loan, call, config)),
-      Effect.scoped
+    Effect.catchTag(
+      pool.use(config, (loan) => callOver(loan, call, config)),
+      "PoolFailure",
+      (failure) => Effect.flatMap(judged(failure, call, config, Effect.succeed(false)), Effect.fail)
     )
 
   /** An error that may come from a misspelt tool is fatal when the server's list has no such tool. */
@@ -195,70 +198,58 @@ const make = Effect.gen(function*() {
   /** Lists the tools behind the first good call, for refusals and warnings of later submissions. */
   const learn = (config: ServerConfig) =>
     Effect.suspend(() => {
-      if (learnt.has(config.name)) return Effect.void
       learnt.add(config.name)
       return Effect.forkIn(Effect.ignore(pool.tools(config)), scope)
     })
 
-  /** Tells each call once of each restart of its server's process. */
-  const restartsTold = Effect.fnUntraced(function*(call: ToolCall) {
-    const before = told.get(call.server)?.restarts.get(restartKey(call)) ?? (yield* pool.restarts(call.server))
-    return Effect.map(pool.restarts(call.server), (now) => {
-      told.get(call.server)?.restarts.set(restartKey(call), now)
-      return now > before
+  /** Tells each task once of each restart of its server's process. */
+  const wasRestarted = ({ args, server }: ToolCall, before: number): boolean => {
+    const known = told.get(args) ?? before
+    const now = pool.restarts(server)
+    told.set(args, now)
+    return now > known
+  }
+
+  const gone = ({ server, tool }: ToolCall, catalogue: Catalogue) =>
+    new FatalFailure({
+      server,
+      tool,
+      message: `Server ${JSON.stringify(server)} is no longer in the configuration. ${knownServers(catalogue)}`
     })
-  })
 
-  const invoke = Effect.fnUntraced(function*(call: ToolCall) {
-    const catalogue = yield* servers.catalogue
-    const config = catalogue.servers.find(({ name }) => name === call.server) ??
-      (catalogue.problems.length > 0 ? lastKnown.get(call.server) : undefined)
-    if (config === undefined) {
-      return yield* new FatalFailure({
-        server: call.server,
-        tool: call.tool,
-        message: `Server ${JSON.stringify(call.server)} is no longer in the configuration. ${knownServers(catalogue)}`
-      })
-    }
-    lastKnown.set(call.server, config)
-    const wasRestarted = yield* restartsTold(call)
-    const answer = yield* Effect.either(
-      Effect.catchIf(attempt(call, config), ({ judgement }) => judgement.repeat && call.once !== true, () => attempt(call, config))
-    )
-    const restarted = yield* wasRestarted
-    if (answer._tag === "Left") {
-      const { judgement } = answer.left
-      const asResult = { isError: true, content: [{ type: "text", text: judgement.message }] }
-      return yield* Effect.flatMap(failureOf(judgement, call, config, asResult, restarted), Effect.fail)
-    }
-    const error = judgeResult(answer.right, call)
-    if (error !== undefined) {
-      return yield* Effect.flatMap(failureOf(error, call, config, answer.right, restarted), Effect.fail)
-    }
-    yield* learn(config)
-    const invocation: Invocation = { value: fromCallToolResult(answer.right), restarted }
-    return invocation
-  })
+  const onAnswer = (call: ToolCall, config: ServerConfig, before: number) => (result: unknown) => {
+    const restarted = wasRestarted(call, before)
+    const error = judgeResult(result, call)
+    if (error !== undefined) return Effect.flatMap(failureOf(error, call, config, result, restarted), Effect.fail)
+    const invocation: Invocation = { value: fromCallToolResult(result), restarted }
+    return learnt.has(config.name) ? Effect.succeed(invocation) : Effect.as(learn(config), invocation)
+  }
 
-  const remembering = (server: string): Effect.Effect<void, never, Scope.Scope> =>
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const known = told.get(server)
-        if (known === undefined) told.set(server, { holders: 1, restarts: new Map() })
-        else known.holders++
-      }),
-      () =>
-        Effect.sync(() => {
-          const known = told.get(server)
-          if (known !== undefined && --known.holders === 0) told.delete(server)
+  const onFailed = (call: ToolCall, config: ServerConfig, before: number) => ({ judgement }: Failed) => {
+    const asResult = { isError: true, content: [{ type: "text", text: judgement.message }] }
+    return Effect.flatMap(failureOf(judgement, call, config, asResult, wasRestarted(call, before)), Effect.fail)
+  }
+
+  const invoke = (call: ToolCall): Effect.Effect<Invocation, InvokeFailure> =>
+    Effect.flatMap(servers.catalogue, (catalogue): Effect.Effect<Invocation, InvokeFailure> => {
+      const config = catalogue.servers.find(({ name }) => name === call.server) ??
+        (catalogue.problems.length > 0 ? lastKnown.get(call.server) : undefined)
+      if (config === undefined) return gone(call, catalogue)
+      lastKnown.set(call.server, config)
+      const before = pool.restarts(call.server)
+      return attempt(call, config).pipe(
+        Effect.catchIf(
+          ({ judgement }) => judgement.repeat && call.once !== true,
+          () => attempt(call, config)
+        ),
+        Effect.matchEffect({
+          onFailure: onFailed(call, config, before),
+          onSuccess: onAnswer(call, config, before)
         })
-    )
+      )
+    })
 
-  return ToolInvoker.of({
-    resolve,
-    invoke,
-    hold: (server) => Effect.zipRight(remembering(server), pool.hold(server))
-  })
+  return ToolInvoker.of({ resolve, invoke, hold: pool.hold })
 })
 
 /**

@@ -1,8 +1,10 @@
-import { deserializeMessage, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js"
+import { serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js"
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js"
 import spawn from "cross-spawn"
 import type { ChildProcess } from "node:child_process"
+import type { Writable } from "node:stream"
+import { isJsonObject } from "../Json.js"
 import { type Frame, makeFrameReader, replyIdOf } from "./FrameReader.js"
 import { frameTooBig } from "./Mishap.js"
 import { gone, type ProcessTree, processTree } from "./ProcessTree.js"
@@ -99,8 +101,16 @@ export class StdioTransport implements Transport {
     return new Promise((resolve, reject) => {
       const stdin = this.child?.stdin
       if (!stdin?.writable) return reject(new Error("The server's stdin is closed"))
+      this.gather(stdin)
       stdin.write(serializeMessage(message), (error) => error ? reject(error) : resolve())
     })
+  }
+
+  /** Messages of one turn of the event loop are written together, so that many polls wake the server once. */
+  private gather(stdin: Writable) {
+    if (stdin.writableCorked > 0) return
+    stdin.cork()
+    setImmediate(() => stdin.uncork())
   }
 
   /** Ends the process and everything it started, at once when nothing of it is left, within 3 s in any case. */
@@ -154,8 +164,16 @@ export class StdioTransport implements Transport {
 
 const parse = (text: string): JSONRPCMessage | undefined => {
   try {
-    return deserializeMessage(text)
+    const value: unknown = JSON.parse(text)
+    return isMessage(value) ? value : undefined
   } catch {
     return undefined
   }
+}
+
+/** Tells messages from noise; the SDK checks a message once more before it acts on it. */
+const isMessage = (value: unknown): value is JSONRPCMessage => {
+  if (!isJsonObject(value) || value["jsonrpc"] !== "2.0") return false
+  return typeof value["method"] === "string" ||
+    (value["id"] !== undefined && (isJsonObject(value["result"]) || isJsonObject(value["error"])))
 }

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Runtime from "effect/Runtime"
 import * as Scope from "effect/Scope"
 import { assertNoOrphans, done, eventually, http, running, stdio } from "./support.js"
 
@@ -13,7 +14,7 @@ const look = { tools: { look: { steps: [{ ...running, repeat: 99 }] } } }
 
 const callOnce = (config: ServerConfig, tool = "look") =>
   Effect.scoped(
-    Effect.flatMap(ConnectionPool, (pool) => Effect.flatMap(pool.borrow(config), (loan) => loan.call(tool, {})))
+    Effect.flatMap(ConnectionPool, (pool) => pool.use(config, (loan) => loan.call(tool, {})))
   )
 
 it.live("makes one connection for concurrent callers, and closes it with the layer", () =>
@@ -62,7 +63,7 @@ it.live("closes an idle connection and opens another when needed, without callin
       yield* eventually(() => jobs.count("eof") === 1)
       yield* callOnce(stdio(jobs))
       assert.strictEqual(jobs.count("start"), 2)
-      assert.strictEqual(yield* pool.restarts("jobs"), 0)
+      assert.strictEqual(pool.restarts("jobs"), 0)
     }).pipe(Effect.provide(ConnectionPool.layerWith({ idle: 50 })))
     assertNoOrphans(jobs)
   })))
@@ -100,7 +101,7 @@ it.live("retires the connection of a changed configuration, and only of a change
       yield* callOnce(changed)
       assert.strictEqual(jobs.count("start"), 2)
       assert.strictEqual(jobs.count("eof"), 1)
-      assert.strictEqual(yield* pool.restarts("jobs"), 0)
+      assert.strictEqual(pool.restarts("jobs"), 0)
     }).pipe(Effect.provide(ConnectionPool.layer))
     assertNoOrphans(jobs)
   })))
@@ -160,4 +161,16 @@ it.live("does not wait for a server that does not take its session back", () =>
     )
     assert.isBelow(performance.now() - from, 1_500)
     assert.strictEqual(jobs.count("delete"), 1)
+  })))
+
+it.live("starts one process for a crowd that comes in one moment", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const jobs = yield* stdioJobs(look)
+    yield* Effect.gen(function*() {
+      const run = Runtime.runPromise(yield* Effect.runtime<ConnectionPool>())
+      yield* Effect.promise(() => Promise.all(Array.from({ length: 20 }, () => run(callOnce(stdio(jobs))))))
+      assert.strictEqual(jobs.count("start"), 1)
+      assert.strictEqual(jobs.calls(), 20)
+    }).pipe(Effect.provide(ConnectionPool.layer))
+    assertNoOrphans(jobs)
   })))

@@ -77,19 +77,20 @@ describe("invoke over stdio", () => {
         })
     ))
 
-  it.live("starts a server again that crashed in a call, repeats the call, and says so once to each caller", () =>
+  it.live("starts a server again that crashed in a call, repeats the call, and says so once to each task", () =>
     overStdio(
       looks({ ...running, repeat: 2 }, { exit: 3 }, { ...running, repeat: 9 }),
       (jobs) =>
         Effect.scoped(Effect.gen(function*() {
+          const [one, two] = [{}, {}]
           yield* Effect.flatMap(ToolInvoker, (invoker) => Effect.zip(invoker.hold("jobs"), invoker.hold("jobs")))
-          assert.isFalse((yield* invoke("look", {}, "one")).restarted)
-          assert.isFalse((yield* invoke("look", {}, "two")).restarted)
-          const crashed = yield* invoke("look", {}, "one")
+          assert.isFalse((yield* invoke("look", one)).restarted)
+          assert.isFalse((yield* invoke("look", two)).restarted)
+          const crashed = yield* invoke("look", one)
           assert.deepStrictEqual(crashed.value.json, { status: "running" })
           assert.isTrue(crashed.restarted)
-          assert.isFalse((yield* invoke("look", {}, "one")).restarted)
-          assert.isTrue((yield* invoke("look", {}, "two")).restarted)
+          assert.isFalse((yield* invoke("look", one)).restarted)
+          assert.isTrue((yield* invoke("look", two)).restarted)
           assert.strictEqual(jobs.count("start"), 2)
           assert.strictEqual(jobs.calls("look"), 6)
         }))
@@ -201,6 +202,14 @@ describe("invoke over stdio", () => {
       Effect.gen(function*() {
         const failure = yield* failing("lok")
         assert.match(failure.message, /tool "lok" answered with JSON-RPC error -32602: Unknown tool: lok/)
+      })))
+
+  it.live("never polls another sentinel", () =>
+    overStdio({ ...looks(done), start: { name: "mcp-sentinel" } }, () =>
+      Effect.gen(function*() {
+        const failure = yield* failing()
+        assert.strictEqual(failure._tag, "FatalFailure")
+        assert.match(failure.message, /is an mcp-sentinel itself/)
       })))
 
   it.live("refuses a protocol version that it does not know", () =>
