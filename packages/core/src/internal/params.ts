@@ -26,7 +26,9 @@ const tolerant = <A>(schema: Schema.Schema<A>, expected: string, jsonSchema: Jso
 
 const Finite = Schema.Number.pipe(Schema.finite())
 
-const JsonRecord = Schema.declare((value): value is JsonObject => isJsonObject(value) && isNestedWithin(value, maxDepth))
+const JsonRecord = Schema.declare((value): value is JsonObject =>
+  isJsonObject(value) && isNestedWithin(value, maxDepth)
+)
 
 export const text = (description: string) =>
   Schema.String.pipe(Schema.pattern(/\S/)).annotations({
@@ -71,7 +73,10 @@ export const condition = (description: string) => {
       type: "object",
       description,
       properties: {
-        path: { type: "string", description: "where to look: status, tasks[0].exit_code, a[\"b.c\"]; none = whole value" },
+        path: {
+          type: "string",
+          description: "where to look: status, tasks[0].exit_code, a[\"b.c\"]; none = whole value"
+        },
         is: { type: "string", enum: ["eq", "ne", "gt", "gte", "lt", "lte", "contains", "match", "exists"] },
         value: { description: "what to compare with" },
         not: nested,
@@ -80,14 +85,15 @@ export const condition = (description: string) => {
       }
     },
     message: (issue) => ({
-      message: `must be a condition such as {"path": "status", "is": "eq", "value": "done"}, got ${shown(issue.actual)}`,
+      message: `must be a condition such as {"path": "status", "is": "eq", "value": "done"}, got ${
+        shown(issue.actual)
+      }`,
       override: true
     })
   })
 }
 
-export const flag = (description: string) =>
-  tolerant(Schema.Boolean, "true or false", { type: "boolean", description })
+export const flag = (description: string) => tolerant(Schema.Boolean, "true or false", { type: "boolean", description })
 
 export const names = (description: string) =>
   tolerant(
@@ -126,7 +132,10 @@ export const oneOf = <const Literals extends readonly [string, ...Array<string>]
 ) =>
   Schema.Literal(...literals).annotations({
     jsonSchema: { type: "string", enum: literals, description },
-    message: (issue) => ({ message: `must be one of ${literals.join(", ")}, got ${shown(issue.actual)}`, override: true })
+    message: (issue) => ({
+      message: `must be one of ${literals.join(", ")}, got ${shown(issue.actual)}`,
+      override: true
+    })
   })
 
 /** The schema as hosts publish it: a root `type: object` and nothing that providers refuse. */
@@ -139,16 +148,32 @@ export const published = <A, I>(schema: Schema.Schema<A, I>): JsonObject => {
 /** Reads a tool's input. What is wrong comes as one `Refused` that names each field. `null` counts as not given. */
 export const read = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
-  return (tool: string, input: unknown): Either.Either<A, Refused> =>
-    Either.mapLeft(decode(withoutNulls(input ?? {})), (error) => {
-      const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+  return (tool: string, input: unknown): Either.Either<A, Refused> => {
+    const deep = tooDeep(input)
+    if (deep !== undefined) {
+      const message = `${tool}: "${cut(oneLine(deep), 80)}" is nested more than ${maxDepth} levels deep`
+      return Either.left(new Refused({ message, field: deep }))
+    }
+    return Either.mapLeft(decode(withoutNulls(input ?? {})), (error) => {
+      const issues = firstOfEach(ParseResult.ArrayFormatter.formatErrorSync(error))
       const field = issues[0]?.path[0]
       return new Refused({
         message: issues.map((issue) => `${tool}: ${describe(issue)}`).join("\n"),
         ...(field === undefined ? {} : { field: String(field) })
       })
     })
+  }
 }
+
+/** The parameter that a recursive reader could not take. */
+const tooDeep = (input: unknown): string | undefined =>
+  isNestedWithin(input, maxDepth)
+    ? undefined
+    : Object.entries(input ?? {}).find(([, value]) => !isNestedWithin(value, maxDepth - 1))?.[0]
+
+/** An optional parameter is at fault twice: for what it must be, and for not being absent. The first says what helps. */
+const firstOfEach = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>) =>
+  issues.filter(({ path }, at) => issues.findIndex((other) => other.path.join(".") === path.join(".")) === at)
 
 const describe = (issue: ParseResult.ArrayFormatterIssue): string => {
   const path = issue.path.map(String).join(".")
