@@ -30,7 +30,7 @@ const wanted = ({ manifest }) =>
 
 const catalogUsed = inWorkspace.flatMap((owner) =>
   wanted(owner)
-    .filter(([, range]) => range !== "catalog:" && !range.startsWith("workspace:"))
+    .filter(([, range]) => !/^(catalog|workspace):/.test(range))
     .map(([name, range]) =>
       `${owner.manifest.name} asks for ${name} ${range}; write "catalog:" and add it to the catalog`
     )

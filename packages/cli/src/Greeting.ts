@@ -12,7 +12,8 @@ interface Fields {
   readonly [key: string]: unknown
 }
 
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const parsed = (line: string): unknown => {
   try {
@@ -23,7 +24,9 @@ const parsed = (line: string): unknown => {
 }
 
 /** An `initialize` of which nothing has to be negotiated or refused. */
-const plainInitialize = (line: string): { readonly id: string | number; readonly protocolVersion: string } | undefined => {
+const plainInitialize = (
+  line: string
+): { readonly id: string | number; readonly protocolVersion: string } | undefined => {
   const message = parsed(line)
   if (!isFields(message) || message["jsonrpc"] !== "2.0" || message["method"] !== "initialize") return undefined
   const { id, params } = message
@@ -31,7 +34,8 @@ const plainInitialize = (line: string): { readonly id: string | number; readonly
     return undefined
   }
   const { clientInfo, protocolVersion } = params
-  const named = isFields(clientInfo) && typeof clientInfo["name"] === "string" && typeof clientInfo["version"] === "string"
+  const named = isFields(clientInfo) && typeof clientInfo["name"] === "string" &&
+    typeof clientInfo["version"] === "string"
   const known = typeof protocolVersion === "string" && protocolVersions.includes(protocolVersion)
   return named && known && (typeof id === "string" || typeof id === "number") ? { id, protocolVersion } : undefined
 }

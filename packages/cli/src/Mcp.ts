@@ -1,5 +1,6 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { defaultTeardown, type Teardown } from "@effect/platform/Runtime"
 import { ConnectionPool } from "@gcszhn/mcp-sentinel-core/mcp/ConnectionPool"
 import * as McpInvoker from "@gcszhn/mcp-sentinel-core/mcp/McpInvoker"
 import { McpServers } from "@gcszhn/mcp-sentinel-core/mcp/ServerConfig"
@@ -53,6 +54,15 @@ export const mcp = (options: SourceOptions, streams: Streams) =>
 
 const host = Layer.merge(NodeFileSystem.layer, HostEnvironment.layer)
 
+/** ms for what is still to be written when all is done, in case that nobody reads it */
+const flushMillis = 1_000
+
+/** Ends by itself, or at the latest when a host that does not read our output has had its time. */
+const teardown: Teardown = (exit, onExit) => {
+  setTimeout(() => process.exit(), flushMillis).unref()
+  defaultTeardown(exit, onExit)
+}
+
 /** Runs `mcp` as the whole program, without the weight of the command-line library. */
 export const run = (options: McpOptions, streams: Streams): void =>
   NodeRuntime.runMain(
@@ -61,5 +71,5 @@ export const run = (options: McpOptions, streams: Streams): void =>
       Effect.provide(stderrLogger(options.logLevel)),
       Effect.ensuring(Effect.sync(() => process.exitCode = 0))
     ),
-    { disablePrettyLogger: true }
+    { disablePrettyLogger: true, teardown }
   )

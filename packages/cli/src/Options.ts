@@ -36,8 +36,14 @@ export const fastMcpOptions = (args: ReadonlyArray<string>): McpOptions | undefi
   if (args[0] !== "mcp") return undefined
   const parsed = tryParse(args.slice(1))
   if (parsed === undefined) return undefined
-  const { allow = [], deny = [], harness, "log-level": logLevel = "info", "mcp-config": configFile, "self-name": selfName } =
-    parsed.values
+  const {
+    allow = [],
+    deny = [],
+    harness,
+    "log-level": logLevel = "info",
+    "mcp-config": configFile,
+    "self-name": selfName
+  } = parsed.values
   if (harness !== undefined && !isHarness(harness)) return undefined
   const level = logLevel.toLowerCase()
   if (!isLogLevel(level)) return undefined

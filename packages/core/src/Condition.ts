@@ -121,8 +121,10 @@ const compileLeaf = (
 const compilePath = (path: Json | undefined, at: string): Check<JsonPath.JsonPath> => {
   if (path === undefined || path === null) return Either.right([])
   if (typeof path !== "string") return refuse(`${at}.path`, `a path is a string, got ${excerptOf(path)}`)
-  return Either.mapLeft(JsonPath.parse(path), ({ column, message }) =>
-    refusal(`${at}.path`, `${message} (column ${column} of "${clip(oneLine(path), 80)}")`))
+  return Either.mapLeft(
+    JsonPath.parse(path),
+    ({ column, message }) => refusal(`${at}.path`, `${message} (column ${column} of "${clip(oneLine(path), 80)}")`)
+  )
 }
 
 const isOperator = (is: Json | undefined): is is Operator => operators.some((operator) => operator === is)
@@ -168,7 +170,10 @@ const unknownOperator = (is: Json | undefined, at: string): Check<never> => {
 
 const compileMatch = (value: string, at: string, budget: Allowance): Check<Test> => {
   if (budget.patternParts <= 0) {
-    return refuse(at, `the patterns of a condition have more than ${maxPatternParts} parts together; use fewer or smaller ones`)
+    return refuse(
+      at,
+      `the patterns of a condition have more than ${maxPatternParts} parts together; use fewer or smaller ones`
+    )
   }
   return Either.mapBoth(Pattern.compile(value), {
     onLeft: (message) => refusal(at, message),

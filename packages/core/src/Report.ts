@@ -1,7 +1,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
-import { cut, fence, inline, line, oneLine } from "./internal/markdown.js"
+import { cut, fence, inline, line, oneLine, printable } from "./internal/markdown.js"
 import type { Json, JsonObject } from "./Json.js"
 import type { Notice } from "./Notifier.js"
 import type { LogPage, Range } from "./PollLog.js"
@@ -19,8 +19,7 @@ const reasonChars = 1_000
 /** The status word of a task, as agents and users know it (SPEC "States and notices"). */
 export const statusOf = (task: TaskRecord): string => task.state._tag.toLowerCase()
 
-const seconds = (millis: number): string =>
-  millis < 1 ? "0s" : Duration.format(Duration.millis(Math.round(millis)))
+const seconds = (millis: number): string => millis < 1 ? "0s" : Duration.format(Duration.millis(Math.round(millis)))
 
 const iso = (millis: number): string =>
   Option.match(DateTime.make(millis), { onNone: () => "unknown", onSome: DateTime.formatIso })
@@ -76,7 +75,9 @@ const restarts = (task: TaskRecord): ReadonlyArray<string> =>
   task.restarts === 0 ? [] : [
     line(
       "Server restarts",
-      `${task.restarts}: the process of ${inline(task.request.server)} had to be started again, and what it kept in memory is gone` +
+      `${task.restarts}: the process of ${
+        inline(task.request.server)
+      } had to be started again, and what it kept in memory is gone` +
         (task.request.start === undefined ? "" : "; the job that start submitted may be gone with it")
     )
   ]
@@ -119,7 +120,7 @@ export const acknowledgement = (
       ...submission(task),
       ...because(task),
       ...lastValue(task, excerptChars),
-      ...notes
+      ...notes.map(printable)
     ])
     : outcome(task, limits, now)
 

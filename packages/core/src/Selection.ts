@@ -19,9 +19,11 @@ export const compile = (select: string | JsonObject): Either.Either<Selection, R
   typeof select === "string"
     ? Either.map(parse(select, "select"), (path): Selection => ({ _tag: "One", path }))
     : Either.map(
-      Either.all(Object.entries(select).map(([name, path]) =>
-        Either.map(parse(path, `select.${name}`), (path) => [name, path] as const)
-      )),
+      Either.all(
+        Object.entries(select).map(([name, path]) =>
+          Either.map(parse(path, `select.${name}`), (path) => [name, path] as const)
+        )
+      ),
       (paths): Selection => ({ _tag: "Named", paths })
     )
 
@@ -58,9 +60,9 @@ export const fill = (json: Json, result: Json): Either.Either<Json, string> => {
 
 export const fillObject = (json: JsonObject, result: Json): Either.Either<JsonObject, string> =>
   Either.map(
-    Either.all(Object.entries(json).map(([key, value]) =>
-      Either.map(fill(value, result), (filled) => [key, filled] as const)
-    )),
+    Either.all(
+      Object.entries(json).map(([key, value]) => Either.map(fill(value, result), (filled) => [key, filled] as const))
+    ),
     (entries) => Object.fromEntries(entries)
   )
 

@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import { compile } from "./Condition.js"
 import type { Refused, TaskNotFound } from "./Errors.js"
 import { withProgress } from "./internal/attachProgress.js"
+import { printable } from "./internal/markdown.js"
 import { monotonic } from "./internal/time.js"
 import type { JsonObject } from "./Json.js"
 import { Notifier } from "./Notifier.js"
@@ -56,7 +57,7 @@ export class ToolKit extends Context.Tag("@gcszhn/mcp-sentinel-core/ToolKit")<To
   static readonly layer = ToolKit.layerWith({ notifierId: false })
 }
 
-const refusal = (message: string): ToolReply => ({ text: `Error: ${message}`, isError: true })
+const refusal = (message: string): ToolReply => ({ text: `Error: ${printable(message)}`, isError: true })
 
 /** A duration below its minimum is raised, and the reply says so. */
 const raised = (value: number, minimum: number): [value: number, label: string] =>
@@ -189,12 +190,18 @@ const make = Effect.fnUntraced(function*(options: ToolKitOptions) {
     call: (name: string, input: unknown, context: CallContext) => {
       const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined
       return handler === undefined
-        ? Effect.succeed(refusal(`there is no tool ${JSON.stringify(name)}; there are ${Object.keys(handlers).join(", ")}`))
+        ? Effect.succeed(
+          refusal(`there is no tool ${JSON.stringify(name)}; there are ${Object.keys(handlers).join(", ")}`)
+        )
         : handler(input, context).pipe(
           Effect.catchAll((error) => Effect.succeed(refusal(error.message))),
           Effect.catchAllDefect((defect) =>
             Effect.logError("a tool call broke", defect).pipe(
-              Effect.as(refusal(`${name} broke: ${defect instanceof Error ? defect.message : "unknown fault"}. Please report it.`))
+              Effect.as(
+                refusal(
+                  `${name} broke: ${defect instanceof Error ? defect.message : "unknown fault"}. Please report it.`
+                )
+              )
             )
           )
         )

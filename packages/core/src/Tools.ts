@@ -64,7 +64,9 @@ const pollFields = {
     )
   ),
   select: Schema.optional(
-    Param.selection("the part of the value that replies and the notice show: a path, or several as {\"name\": \"path\"}; default: all")
+    Param.selection(
+      "the part of the value that replies and the notice show: a path, or several as {\"name\": \"path\"}; default: all"
+    )
   )
 }
 
@@ -95,7 +97,9 @@ const Attach = Schema.Struct({
 
 const Read = Schema.Struct({
   id: Param.text("sentinel ID"),
-  offset: Schema.optional(Param.count("0-based index of the first poll in the whole history; default: the last ones", 0)),
+  offset: Schema.optional(
+    Param.count("0-based index of the first poll in the whole history; default: the last ones", 0)
+  ),
   limit: Schema.optional(Param.count("how many polls; default 5", 1)),
   changes: Schema.optional(Param.flag("only polls whose value differs from the one before; default false"))
 })

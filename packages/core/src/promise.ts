@@ -1,7 +1,9 @@
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import { FatalFailure, NotifyFailure, Refused, ToolFailure, TransportFailure } from "./Errors.js"
 import type { InvokeFailure } from "./Errors.js"
@@ -14,9 +16,9 @@ import type { Origin } from "./Origin.js"
 import { Sentinel } from "./Sentinel.js"
 import { type Limits, Settings } from "./Settings.js"
 import { TaskStore } from "./TaskStore.js"
-import { type Progress, ToolKit, type ToolReply } from "./ToolKit.js"
 import { ToolInvoker, type ToolTarget } from "./ToolInvoker.js"
-import { fromCallToolResult, fromJson, fromText } from "./ToolResult.js"
+import { type Progress, ToolKit, type ToolReply } from "./ToolKit.js"
+import { fromCallToolResult, fromJson, fromText, type ToolValue } from "./ToolResult.js"
 import { definitions, names, type ToolDefinition } from "./Tools.js"
 
 export type { Notice } from "./Notifier.js"
@@ -74,6 +76,8 @@ export type SentinelHost = (InvokerMode | ServersMode) & {
   readonly notify?: (notice: Notice, context: { readonly signal: AbortSignal }) => Promise<void>
   /** what the acknowledgement tells the agent to do after poll */
   readonly advice?: string
+  /** Takes what goes wrong without an agent being told; without it nothing is logged, since stdout belongs to the host. */
+  readonly log?: (level: string, message: string) => void
   /** overrides of the `SENTINEL_` settings */
   readonly settings?: Partial<Limits>
 }
@@ -107,8 +111,13 @@ export const makeSentinel = (host: SentinelHost): PromiseSentinel => {
   const runtime = ManagedRuntime.make(
     ToolKit.layer.pipe(
       Layer.provide(Sentinel.layer),
-      Layer.provide([TaskStore.layerMemory, "invoke" in host ? invokerLayer(host) : serversLayer(host), notifierLayer(host)]),
-      Layer.provide(Settings.layerOf(host.settings ?? {}))
+      Layer.provide([
+        TaskStore.layerMemory,
+        "invoke" in host ? invokerLayer(host) : serversLayer(host),
+        notifierLayer(host)
+      ]),
+      Layer.provide(Settings.layerOf(host.settings ?? {})),
+      Layer.provide(Logger.replace(Logger.defaultLogger, loggerOf(host)))
     )
   )
   const call = async (name: string, input: unknown, options: CallOptions = {}): Promise<ToolReply> => {
@@ -138,6 +147,12 @@ export const makeSentinel = (host: SentinelHost): PromiseSentinel => {
   }
 }
 
+const loggerOf = ({ log }: SentinelHost) =>
+  Logger.make(({ cause, logLevel, message }) => {
+    const causes = Cause.isEmpty(cause) ? [] : [Cause.pretty(cause)]
+    log?.(logLevel.label, [...Arr.ensure(message).map(messageOf), ...causes].join(" "))
+  })
+
 const messageOf = (thrown: unknown): string => thrown instanceof Error ? thrown.message : String(thrown)
 
 const invokeFailure = ({ server, tool }: ToolTarget, thrown: unknown): InvokeFailure => {
@@ -156,6 +171,15 @@ const invokeFailure = ({ server, tool }: ToolTarget, thrown: unknown): InvokeFai
 const isToolResult = (result: unknown): result is JsonObject =>
   isJsonObject(result) && (Array.isArray(result["content"]) || "structuredContent" in result)
 
+const valueOf = ({ server, tool }: ToolTarget, result: unknown): Effect.Effect<ToolValue, FatalFailure> =>
+  isToolResult(result)
+    ? Effect.succeed(fromCallToolResult(result))
+    : Effect.try({
+      try: () => fromJson(JSON.parse(JSON.stringify(result ?? null))),
+      catch: (thrown) =>
+        new FatalFailure({ server, tool, message: `The host returned what is no JSON: ${messageOf(thrown)}` })
+    })
+
 const invokerLayer = (host: InvokerMode) =>
   Layer.succeed(ToolInvoker, {
     resolve: (target, origin) =>
@@ -169,14 +193,12 @@ const invokerLayer = (host: InvokerMode) =>
         try: (signal) => host.invoke(server, tool, args, { signal, origin }),
         catch: (thrown) => invokeFailure({ server, tool }, thrown)
       }).pipe(
-        Effect.flatMap((result) => {
-          const value = isToolResult(result)
-            ? fromCallToolResult(result)
-            : fromJson(JSON.parse(JSON.stringify(result ?? null)))
-          return isToolResult(result) && result["isError"] === true
+        Effect.flatMap((result) => Effect.map(valueOf({ server, tool }, result), (value) => ({ result, value }))),
+        Effect.flatMap(({ result, value }) =>
+          isToolResult(result) && result["isError"] === true
             ? new ToolFailure({ server, tool, message: value.raw, value })
             : Effect.succeed({ value, restarted: false })
-        })
+        )
       ),
     hold: () => Effect.void
   })

@@ -48,7 +48,10 @@ describe("submit and wait", () => {
       (_, call) => value(call.tool === "start_job" ? { job: { id: 7 } } : { status: "running" }),
       (call, seen) =>
         Effect.gen(function*() {
-          const text = yield* call("mcp_sentinel_poll", { ...job, args: { id: { $from: "job.id" }, deep: [{ $from: "job" }] } })
+          const text = yield* call("mcp_sentinel_poll", {
+            ...job,
+            args: { id: { $from: "job.id" }, deep: [{ $from: "job" }] }
+          })
           assert.match(text, /\*\*Submitted:\*\* start_job, once/)
           yield* TestClock.adjust("10 seconds")
           const args = { id: 7, deep: [{ id: 7 }] }
@@ -77,7 +80,8 @@ describe("submit and wait", () => {
   it.effect("a refused submission, or a result without what args need, ends as an error that says so", () =>
     Effect.gen(function*() {
       const refused = yield* withKit(
-        (_, { server, tool }) => Effect.fail(new ToolFailure({ server, tool, message: "queue full", value: fromText("queue full") })),
+        (_, { server, tool }) =>
+          Effect.fail(new ToolFailure({ server, tool, message: "queue full", value: fromText("queue full") })),
         (call) => call("mcp_sentinel_poll", job)
       )
       assert.match(refused, /start was refused: queue full/)
@@ -100,21 +104,32 @@ describe("submit and wait", () => {
   it.effect("wrong forms are refused before anything starts", () =>
     withKit(() => value({}), (call, seen) =>
       Effect.gen(function*() {
-        assert.match(yield* call("mcp_sentinel_poll", { ...job, start: {} }), /^Error: .*"start" must be an object such as/)
-        assert.match(yield* call("mcp_sentinel_poll", { ...job, args: { id: { $from: "a[*]" } } }), /^Error: .*wildcards/)
+        assert.match(
+          yield* call("mcp_sentinel_poll", { ...job, start: {} }),
+          /^Error: .*"start" must be an object such as/
+        )
+        assert.match(
+          yield* call("mcp_sentinel_poll", { ...job, args: { id: { $from: "a[*]" } } }),
+          /^Error: .*wildcards/
+        )
         assert.deepStrictEqual(yield* Ref.get(seen), [])
       })))
 })
 
 describe("select", () => {
   const poll = (select: string | JsonObject) =>
-    withKit(() => value({ status: "done", log: "x".repeat(500), job: { id: 3 } }), (call) =>
-      call("mcp_sentinel_poll", { server: "jobs", tool: "t", until: done, select }))
+    withKit(
+      () => value({ status: "done", log: "x".repeat(500), job: { id: 3 } }),
+      (call) => call("mcp_sentinel_poll", { server: "jobs", tool: "t", until: done, select })
+    )
 
   it.effect("shows a path, or several by name, and says when one leads nowhere", () =>
     Effect.gen(function*() {
       assert.match(yield* poll("job.id"), /\n```\n3\n```/)
-      assert.match(yield* poll({ id: "job.id", log: "logs" }), /\{"id":3,"log":"\(path \\"logs\\" not found; keys there: status, log, job\)"\}/)
+      assert.match(
+        yield* poll({ id: "job.id", log: "logs" }),
+        /\{"id":3,"log":"\(path \\"logs\\" not found; keys there: status, log, job\)"\}/
+      )
       assert.notMatch(yield* poll("job"), /xxx/)
       assert.match(yield* poll("jobs[*]"), /^Error: select: wildcards/)
     }))
@@ -122,17 +137,21 @@ describe("select", () => {
 
 describe("attach to several", () => {
   it.effect("gives a table of outcomes, the ends, and who still runs", () =>
-    withKit((_, call) => value({ status: call.args["fast"] === true ? "done" : "running" }), (call) =>
-      Effect.gen(function*() {
-        const submit = (args: JsonObject) => Effect.map(call("mcp_sentinel_poll", { server: "jobs", tool: "t", args, until: done }), idOf)
-        const [slow, fast] = [yield* submit({}), yield* submit({ fast: true })]
-        const any = yield* call("mcp_sentinel_attach", { ids: [slow, fast], mode: "any" })
-        assert.match(any, /^## Sentinels: 1 of 2 ended/)
-        assert.include(any, `| ${fast} | completed | 1 |`)
-        assert.include(any, `**Still running:** ${slow}`)
-        assert.match(yield* call("mcp_sentinel_attach", { id: slow, ids: [fast] }), /^Error: .*not both/)
-        assert.match(yield* call("mcp_sentinel_attach", {}), /^Error: /)
-      })))
+    withKit(
+      (_, call) => value({ status: call.args["fast"] === true ? "done" : "running" }),
+      (call) =>
+        Effect.gen(function*() {
+          const submit = (args: JsonObject) =>
+            Effect.map(call("mcp_sentinel_poll", { server: "jobs", tool: "t", args, until: done }), idOf)
+          const [slow, fast] = [yield* submit({}), yield* submit({ fast: true })]
+          const any = yield* call("mcp_sentinel_attach", { ids: [slow, fast], mode: "any" })
+          assert.match(any, /^## Sentinels: 1 of 2 ended/)
+          assert.include(any, `| ${fast} | completed | 1 |`)
+          assert.include(any, `**Still running:** ${slow}`)
+          assert.match(yield* call("mcp_sentinel_attach", { id: slow, ids: [fast] }), /^Error: .*not both/)
+          assert.match(yield* call("mcp_sentinel_attach", {}), /^Error: /)
+        })
+    ))
 })
 
 describe("read with changes", () => {
@@ -144,7 +163,12 @@ describe("read with changes", () => {
         const polls = (text: string) => [...text.matchAll(/### Poll (\d+)/g)].map(([, poll]) => poll)
         assert.deepStrictEqual(polls(yield* call("mcp_sentinel_read", { id, changes: true })), ["1", "3", "6", "9"])
         assert.deepStrictEqual(polls(yield* call("mcp_sentinel_read", { id, changes: true, limit: 2 })), ["6", "9"])
-        assert.deepStrictEqual(polls(yield* call("mcp_sentinel_read", { id, changes: true, offset: 3, limit: 1 })), ["6"])
-        assert.match(yield* call("mcp_sentinel_read", { id, changes: true, offset: 8 }), /No change from there on|Poll 9/)
+        assert.deepStrictEqual(polls(yield* call("mcp_sentinel_read", { id, changes: true, offset: 3, limit: 1 })), [
+          "6"
+        ])
+        assert.match(
+          yield* call("mcp_sentinel_read", { id, changes: true, offset: 8 }),
+          /No change from there on|Poll 9/
+        )
       })))
 })

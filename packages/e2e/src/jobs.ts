@@ -1,6 +1,6 @@
 import type { HostBox } from "@gcszhn/mcp-sentinel-testkit/HostBox"
 import { processesIn } from "@gcszhn/mcp-sentinel-testkit/HostBox"
-import type { ScriptedTool } from "@gcszhn/mcp-sentinel-testkit/JobScript"
+import type { JobScript, ScriptedTool } from "@gcszhn/mcp-sentinel-testkit/JobScript"
 import { jobServerProgram, stdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import * as Effect from "effect/Effect"
 
@@ -12,9 +12,13 @@ const job = (looks: number): ScriptedTool => ({
   ]
 })
 
-/** A server with one status tool for each job: at that many looks the job is done, at 0 never. */
-export const jobs = (looks: Readonly<Record<string, number>>) =>
-  stdioJobs({ tools: Object.fromEntries(Object.entries(looks).map(([name, count]) => [name, job(count)])) })
+/** The script of a server with one status tool for each job: at that many looks the job is done, at 0 never. */
+export const jobScript = (looks: Readonly<Record<string, number>>): JobScript => ({
+  tools: Object.fromEntries(Object.entries(looks).map(([name, count]) => [name, job(count)]))
+})
+
+/** That server, over stdio. */
+export const jobs = (looks: Readonly<Record<string, number>>) => stdioJobs(jobScript(looks))
 
 /** The job servers that run in a box: the harness's own, and the sentinel's. */
 export const jobServersIn = (box: HostBox) =>

@@ -1,7 +1,12 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js"
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
-import { CallToolResultSchema, type JSONRPCMessage, JSONRPCMessageSchema, type Tool } from "@modelcontextprotocol/sdk/types.js"
+import {
+  CallToolResultSchema,
+  type JSONRPCMessage,
+  JSONRPCMessageSchema,
+  type Tool
+} from "@modelcontextprotocol/sdk/types.js"
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -73,6 +78,8 @@ export interface CliClient {
   readonly processes: Effect.Effect<ReadonlyArray<BoxProcess>>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
   readonly endStdin: Effect.Effect<void>
+  /** Closes the reading end of the command's stdout. */
+  readonly closeStdout: Effect.Effect<void>
   /** the end of the process that was spawned */
   readonly ended: Effect.Effect<Ended>
   /** Ends stdin, and waits until nothing of the tree is left, 9 s at most; gives what is left. */
@@ -141,7 +148,8 @@ const parse = (line: string): JSONRPCMessage | undefined => {
   }
 }
 
-const tolerated = (error: unknown) => new CallFailure({ message: error instanceof Error ? error.message : String(error) })
+const tolerated = (error: unknown) =>
+  new CallFailure({ message: error instanceof Error ? error.message : String(error) })
 
 const pause = 50
 const patience = 9_000
@@ -230,6 +238,7 @@ export const startCli = Effect.fn("startCli")(function*(options: CliOptions = {}
     processes,
     signal: (name) => Effect.sync(() => void child.kill(name)),
     endStdin: Effect.sync(() => void child.stdin.end()),
+    closeStdout: Effect.sync(() => void child.stdout.destroy()),
     ended: Deferred.await(ended),
     close
   }

@@ -1,5 +1,7 @@
 /** JSON as a request carries it. */
-export type JsonValue = null | boolean | number | string | ReadonlyArray<JsonValue> | { readonly [key: string]: JsonValue }
+export type JsonValue = null | boolean | number | string | ReadonlyArray<JsonValue> | {
+  readonly [key: string]: JsonValue
+}
 
 /** What a model is paid for: every inference sends the tools and the whole history again. */
 export interface Ledger {

@@ -68,7 +68,10 @@ export const wait = Effect.fn("wait")(
     const request = yield* requestOf(options)
     const target = yield* invoker.resolve({ server: options.server, tool: options.tool }, recipient.origin)
     const task = yield* sentinel.start({ ...request, ...target }, recipient, { notifies: false, advice: "" })
-    const [ended = task] = yield* sentinel.attach([task.id], { mode: "all", during: () => show(sentinel.peek(task.id), live) })
+    const [ended = task] = yield* sentinel.attach([task.id], {
+      mode: "all",
+      during: () => show(sentinel.peek(task.id), live)
+    })
     yield* live.clear
     const now = yield* monotonic
     const value = ended.last?.value?.text

@@ -6,5 +6,8 @@ export const jsonArgument = (name: string, text: string): Either.Either<unknown,
   Either.try({
     try: (): unknown => JSON.parse(text),
     catch: (error) =>
-      new Refused({ message: `${name} is not JSON: ${error instanceof Error ? error.message : String(error)}`, field: name })
+      new Refused({
+        message: `${name} is not JSON: ${error instanceof Error ? error.message : String(error)}`,
+        field: name
+      })
   })

@@ -10,7 +10,23 @@ import * as Fiber from "effect/Fiber"
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { attach, done, firstLook, folder, idOf, is, isDone, node, poll, read, running, says, status, until, waitFor } from "./support.js"
+import {
+  attach,
+  done,
+  firstLook,
+  folder,
+  idOf,
+  is,
+  isDone,
+  node,
+  poll,
+  read,
+  running,
+  says,
+  status,
+  until,
+  waitFor
+} from "./support.js"
 
 /** ms for tests that wait for real time to pass, on a machine that others use too */
 const patient = 120_000
@@ -22,7 +38,9 @@ const median = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - 
 /** ms between the answer of a server and the return of an attach, for jobs that end one after the other */
 const attachLatencies = Effect.gen(function*() {
   const names = Array.from({ length: 15 }, (_, index) => `job${index}`)
-  const tools = Object.fromEntries(names.map((name, index) => [name, { steps: [{ ...done, delay: 2_500 + index * 80 }] }]))
+  const tools = Object.fromEntries(
+    names.map((name, index) => [name, { steps: [{ ...done, delay: 2_500 + index * 80 }] }])
+  )
   const jobs = yield* httpJobs({ tools })
   const cli = yield* startCli({ servers: { jobs: { url: jobs.url } } })
   return yield* Effect.forEach(names, (tool) =>
@@ -32,20 +50,26 @@ const attachLatencies = Effect.gen(function*() {
       const end = yield* attach(cli, idOf(ack))
       const returned = epochNow()
       assert.strictEqual(end.structured["status"], "completed")
-      const [answer] = jobs.events().flatMap((event) => event.type === "answer" && event.tool === tool ? [event.at] : [])
+      const [answer] = jobs.events().flatMap((event) =>
+        event.type === "answer" && event.tool === tool ? [event.at] : []
+      )
       assert.isDefined(answer)
       return returned - answer
     }), { concurrency: "unbounded" })
 })
 
-it.live("attach returns within 20 ms of the end (median of 15; the best of three tries, since others use the machine)", () =>
-  Effect.gen(function*() {
-    const tries: Array<number> = []
-    while (tries.length < 3 && !tries.some((ms) => ms <= 20)) {
-      tries.push(median(yield* Effect.scoped(attachLatencies)))
-    }
-    assert.isAtMost(Math.min(...tries), 20, tries.map((ms) => ms.toFixed(1)).join(" "))
-  }), patient)
+it.live(
+  "attach returns within 20 ms of the end (median of 15; the best of three tries, since others use the machine)",
+  () =>
+    Effect.gen(function*() {
+      const tries: Array<number> = []
+      while (tries.length < 3 && !tries.some((ms) => ms <= 20)) {
+        tries.push(median(yield* Effect.scoped(attachLatencies)))
+      }
+      assert.isAtMost(Math.min(...tries), 20, tries.map((ms) => ms.toFixed(1)).join(" "))
+    }),
+  patient
+)
 
 /** A second process on the same memory file, as another program of the user. */
 const remember = (file: string, name: string, observation: string) =>
@@ -87,30 +111,34 @@ const everythingOn = (port: number, env: Readonly<Record<string, string>>) =>
   )
 
 describe.concurrent("servers that nobody here wrote, through the built command", () => {
-  it.scopedLive("server-filesystem: a file that appears at the tenth poll, then its status", () =>
-    Effect.gen(function*() {
-      const path = yield* folder
-      const file = join(path, "job.json")
-      const cli = yield* startCli({ servers: { files: node(filesystemServer, [path]) } })
-      const ack = yield* poll(cli, {
-        server: "files",
-        tool: "get_file_info",
-        args: { path: file },
-        until: { path: "content", is: "contains", value: "size:" }
-      })
-      says(ack.text, "second process of server \"files\"", "only in memory", "**Interval:** 1000 ms")
-      const id = idOf(ack)
-      says((yield* firstLook(cli, id)).text, "ENOENT", "**Consecutive errors:** 0 of 3")
-      yield* until(cli.call("mcp_sentinel_status", { id }), ({ structured }) => structured["polls"] === 9)
-      writeFileSync(file, `{"status":"running"}`)
-      const appeared = yield* attach(cli, id)
-      assert.include(appeared.structured, { status: "completed", polls: 10 })
+  it.scopedLive(
+    "server-filesystem: a file that appears at the tenth poll, then its status",
+    () =>
+      Effect.gen(function*() {
+        const path = yield* folder
+        const file = join(path, "job.json")
+        const cli = yield* startCli({ servers: { files: node(filesystemServer, [path]) } })
+        const ack = yield* poll(cli, {
+          server: "files",
+          tool: "get_file_info",
+          args: { path: file },
+          until: { path: "content", is: "contains", value: "size:" }
+        })
+        says(ack.text, "second process of server \"files\"", "only in memory", "**Interval:** 1000 ms")
+        const id = idOf(ack)
+        says((yield* firstLook(cli, id)).text, "ENOENT", "**Consecutive errors:** 0 of 3")
+        yield* until(cli.call("mcp_sentinel_status", { id }), ({ structured }) => structured["polls"] === 9)
+        writeFileSync(file, `{"status":"running"}`)
+        const appeared = yield* attach(cli, id)
+        assert.include(appeared.structured, { status: "completed", polls: 10 })
 
-      const again = yield* poll(cli, { server: "files", tool: "read_text_file", args: { path: file }, until: isDone })
-      says((yield* firstLook(cli, idOf(again))).text, `status is "running"`)
-      writeFileSync(file, `{"status":"done"}`)
-      assert.strictEqual((yield* attach(cli, idOf(again))).structured["status"], "completed")
-    }), patient)
+        const again = yield* poll(cli, { server: "files", tool: "read_text_file", args: { path: file }, until: isDone })
+        says((yield* firstLook(cli, idOf(again))).text, `status is "running"`)
+        writeFileSync(file, `{"status":"done"}`)
+        assert.strictEqual((yield* attach(cli, idOf(again))).structured["status"], "completed")
+      }),
+    patient
+  )
 
   it.scopedLive("server-memory: an observation that a second process writes", () =>
     Effect.gen(function*() {
@@ -148,22 +176,31 @@ describe.concurrent("servers that nobody here wrote, through the built command",
       assert.strictEqual(weather.structured["status"], "completed")
     }))
 
-  it.scopedLive("server-everything over Streamable HTTP: its restart in the middle of a wait", () =>
-    Effect.gen(function*() {
-      const port = yield* freePort
-      const cli = yield* startCli({ servers: { everything: { url: `http://127.0.0.1:${port}/mcp` } } })
-      const id = yield* Effect.scoped(Effect.gen(function*() {
-        yield* everythingOn(port, { JOB: "running" })
-        const ack = yield* poll(cli, { server: "everything", tool: "get-env", until: is("JOB", "done"), max_errors: 9 })
-        says((yield* firstLook(cli, idOf(ack))).text, `JOB is "running"`)
-        assert.notInclude(ack.text, "second process")
-        yield* until(status(cli, idOf(ack)), ({ structured }) => Number(structured["polls"]) >= 2)
-        return idOf(ack)
-      }))
-      yield* everythingOn(port, { JOB: "done" })
-      const end = yield* attach(cli, id)
-      assert.include(end.structured, { status: "completed", restarts: 0 })
-    }), patient)
+  it.scopedLive(
+    "server-everything over Streamable HTTP: its restart in the middle of a wait",
+    () =>
+      Effect.gen(function*() {
+        const port = yield* freePort
+        const cli = yield* startCli({ servers: { everything: { url: `http://127.0.0.1:${port}/mcp` } } })
+        const id = yield* Effect.scoped(Effect.gen(function*() {
+          yield* everythingOn(port, { JOB: "running" })
+          const ack = yield* poll(cli, {
+            server: "everything",
+            tool: "get-env",
+            until: is("JOB", "done"),
+            max_errors: 9
+          })
+          says((yield* firstLook(cli, idOf(ack))).text, `JOB is "running"`)
+          assert.notInclude(ack.text, "second process")
+          yield* until(status(cli, idOf(ack)), ({ structured }) => Number(structured["polls"]) >= 2)
+          return idOf(ack)
+        }))
+        yield* everythingOn(port, { JOB: "done" })
+        const end = yield* attach(cli, id)
+        assert.include(end.structured, { status: "completed", restarts: 0 })
+      }),
+    patient
+  )
 })
 
 describe.concurrent("the MCP server", () => {

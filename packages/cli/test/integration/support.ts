@@ -51,7 +51,10 @@ export const waitFor = (cli: CliClient, params: Fields) =>
   Effect.flatMap(poll(cli, params), (ack) => attach(cli, idOf(ack)))
 
 export const says = (text: string, ...words: ReadonlyArray<string | RegExp>) => {
-  for (const word of words) typeof word === "string" ? assert.include(text, word) : assert.match(text, word)
+  for (const word of words) {
+    if (typeof word === "string") assert.include(text, word)
+    else assert.match(text, word)
+  }
 }
 
 /** Looks every 50 ms, 15 s at most. */

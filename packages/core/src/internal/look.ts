@@ -198,6 +198,6 @@ const backOff = (errors: number): Effect.Effect<number> =>
 const keep = (value: ToolValue, maxChars: number): KeptValue => {
   if (value.raw.length <= maxChars) return { text: value.raw, length: value.raw.length }
   const endsInside = /[\uD800-\uDBFF]/.test(value.raw.charAt(maxChars - 1))
-  const cut = [...value.raw.slice(0, endsInside ? maxChars - 1 : maxChars)].join("")
+  const cut = Array.from(value.raw.slice(0, endsInside ? maxChars - 1 : maxChars)).join("")
   return { text: cut, length: value.raw.length }
 }

@@ -16,7 +16,8 @@ const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).p
 export const printable = (text: string): string => text.replace(/\r\n/g, "\n").replace(controls, escape)
 
 /** Foreign text on one line. */
-export const oneLine = (text: string): string => printable(text).replace(/\s+/g, (run) => run.includes("\n") ? " " : run).trim()
+export const oneLine = (text: string): string =>
+  printable(text).replace(/\s+/g, (run) => run.includes("\n") ? " " : run).trim()
 
 /** A name inside a sentence. */
 export const inline = (name: string): string => cut(oneLine(name), 200)

@@ -37,7 +37,8 @@ export const makeSubmit = Effect.gen(function*() {
     if (Option.isNone(answer)) {
       return Option.some<EndState>({
         _tag: "Timeout",
-        reason: `The timeout of ${request.timeout} ms is over, and start did not answer; whether the job runs is unknown`
+        reason:
+          `The timeout of ${request.timeout} ms is over, and start did not answer; whether the job runs is unknown`
       })
     }
     return Either.isLeft(answer.value)

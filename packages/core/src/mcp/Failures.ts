@@ -1,3 +1,5 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { isJsonObject } from "../Json.js"
 import type { HttpAnswer, Mishap } from "./Mishap.js"
 
@@ -33,12 +35,16 @@ const fatal = (message: string, reconnect = false): Judgement => ({ kind: "fatal
 const tool = (message: string): Judgement => ({ kind: "tool", message, reconnect: false, repeat: false })
 const transport = (message: string): Judgement => ({ kind: "transport", message, reconnect: true, repeat: true })
 
+const parseDate = Schema.decodeOption(Schema.Date)
+
 /** Retry-After in ms: seconds, or an HTTP date (RFC 9110). */
 export const retryAfterMillis = (header: string | undefined, now: number): number | undefined => {
   const text = header?.trim() ?? ""
   if (/^\d+$/.test(text)) return Number(text) * 1_000
-  const at = Date.parse(text)
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now)
+  return Option.match(parseDate(text), {
+    onNone: () => undefined,
+    onSome: (date) => Math.max(0, date.getTime() - now)
+  })
 }
 
 /** The words of servers that have forgotten a session, in HTTP bodies and in JSON-RPC errors. */

@@ -252,8 +252,14 @@ const make = Effect.gen(function*() {
   return ToolInvoker.of({ resolve, invoke, hold: pool.hold })
 })
 
+/** Effect logs the failure of an inner fiber as it is, at debug level: raw, with all that a server has echoed. */
+const unlogged = Layer.setUnhandledErrorLogLevel(Option.none())
+
 /**
  * The invoker of harnesses whose servers the sentinel reaches over connections of its own. Names and refusals follow
  * SPEC "mcp_sentinel_poll", failures SPEC "Failed calls".
  */
-export const layer: Layer.Layer<ToolInvoker, never, ConnectionPool | McpServers> = Layer.scoped(ToolInvoker, make)
+export const layer: Layer.Layer<ToolInvoker, never, ConnectionPool | McpServers> = Layer.merge(
+  Layer.scoped(ToolInvoker, make),
+  unlogged
+)

@@ -221,6 +221,31 @@ describe("masking", () => {
       endpoint: { _tag: "stdio", command: "x", args: [], env: { PATH: "/usr/bin", API_KEY: "abcd-1234", N: "1" } }
     })
     assert.strictEqual(mask("key abcd-1234 in /usr/bin, 1"), "key *** in /usr/bin, 1")
+    const started = masking({
+      name: "s",
+      endpoint: {
+        _tag: "stdio",
+        command: "x",
+        args: [
+          "/srv/index.js",
+          "--api-key",
+          "arg-1111",
+          "--token=arg-2222",
+          "-e",
+          "API_KEY=arg-3333",
+          "--header",
+          "Authorization: Bearer arg-4444",
+          "postgres://me:arg-5555@db/jobs",
+          "--port",
+          "8080"
+        ],
+        env: { DATABASE_URL: "mysql://root:env-6666@db" }
+      }
+    })
+    assert.strictEqual(
+      started("/srv/index.js arg-1111 arg-2222 arg-3333 arg-4444 arg-5555 env-6666 8080 postgres"),
+      "/srv/index.js *** *** *** *** *** *** 8080 postgres"
+    )
     const web = masking({
       name: "s",
       endpoint: {
@@ -231,6 +256,11 @@ describe("masking", () => {
       }
     })
     assert.strictEqual(web("Bearer zyx-987 zyx-987 p@ssword p%40ssword tok-9"), "*** *** *** *** ***")
+    const odd = masking({
+      name: "s",
+      endpoint: { _tag: "http", url: "http://me:50%off@h/?token=a%20b%20c", headers: {}, transport: "auto" }
+    })
+    assert.strictEqual(odd("50%off, a b c, a%20b%20c"), "***, ***, ***")
     assert.strictEqual(
       masking({ name: "s", endpoint: { _tag: "http", url: "not a url", headers: {}, transport: "auto" } })("x"),
       "x"

@@ -146,7 +146,9 @@ const demo = Effect.gen(function*() {
   yield* Console.log(table.toString())
   yield* Console.log(
     "Both agents ran at the same time against servers of their own. Tokens: a quarter of the characters that each\n" +
-      `request would have sent, tools and history included. Took ${Math.round((performance.now() - started) / 100) / 10} s.`
+      `request would have sent, tools and history included. Took ${
+        Math.round((performance.now() - started) / 100) / 10
+      } s.`
   )
   if (!sentinel.outcome.includes("report.pdf")) return yield* Effect.dieMessage("the outcome is not the job's")
 })
