@@ -133,7 +133,7 @@ describe("opencode run with the packed command as a plain server", () => {
       assert.strictEqual(server.calls("slow"), looks.slow)
       assert.isAbove((turns[2]?.at ?? 0) - (turns[1]?.at ?? 0), 10_000)
       assert.strictEqual(turns.length, 3)
-    }), 120_000)
+    }), 180_000)
 })
 
 describe("the end of opencode in the middle of a wait", () => {
@@ -153,6 +153,6 @@ describe("the end of opencode in the middle of a wait", () => {
         assert.strictEqual(server.pids().length, 2)
         yield* running.stop(signal)
         yield* noneLeft(box)
-      }), 120_000)
+      }), 180_000)
   }
 })
