@@ -151,7 +151,7 @@ export const inTurn = (sentinels: number, window: number) =>
 export const idle = Effect.gen(function*() {
   const window = 5_000
   const { pid } = yield* startHost({})
-  yield* Effect.sleep(1_000)
+  yield* Effect.sleep(settling)
   const from = yield* usageOf(pid)
   yield* Effect.sleep(window)
   const to = yield* usageOf(pid)
