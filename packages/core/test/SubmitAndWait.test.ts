@@ -5,6 +5,7 @@ import * as Ref from "effect/Ref"
 import * as TestClock from "effect/TestClock"
 import { ToolFailure, TransportFailure } from "../src/Errors.js"
 import type { JsonObject } from "../src/Json.js"
+import type { Notice } from "../src/Notifier.js"
 import { ToolKit } from "../src/ToolKit.js"
 import { fromText } from "../src/ToolResult.js"
 import * as Engine from "./support/engine.js"
@@ -25,7 +26,7 @@ const withKit = <A, E>(
       calls: yield* Ref.make(0),
       inFlight: yield* Ref.make(0),
       maxInFlight: yield* Ref.make(0),
-      notices: yield* Ref.make([])
+      notices: yield* Ref.make<ReadonlyArray<Notice>>([])
     }
     const remembering: Engine.Script = (n, call) =>
       Effect.zipRight(

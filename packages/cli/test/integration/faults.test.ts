@@ -3,7 +3,7 @@ import { type CliClient, startCli, type ToolAnswer } from "@gcszhn/mcp-sentinel-
 import { type Counters, type HttpJobs, httpJobs, stdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { type Fault, faults, hostile, type Seen } from "./faultCases.js"
 import { attach, done, idOf, isDone, poll, read, running, says, status, waitFor } from "./support.js"
@@ -46,7 +46,10 @@ const prepare = Effect.fnUntraced(function*(fault: Fault, index: number) {
     }
   }
   let remote: HttpJobs = {
-    ...{ events: () => [], calls: () => 0, maxInFlight: () => 0, count: () => 0 },
+    events: () => [],
+    calls: () => 0,
+    maxInFlight: () => 0,
+    count: () => 0,
     url: "",
     forget: () => undefined,
     down: Effect.void,
@@ -148,13 +151,9 @@ layer(Played.live, { timeout: "3 minutes", excludeTestServices: true })("a serve
     }))
 })
 
-/** `depth` conditions inside each other */
-const nested = (depth: number, kind: "not" | "and") =>
-  JSON.parse(
-    `${kind === "not" ? `{"not":`.repeat(depth) : `{"and":[`.repeat(depth)}${JSON.stringify(isDone)}${
-      (kind === "not" ? "}" : "]}").repeat(depth)
-    }`
-  )
+const deep = 3_000
+const deepNot = `${`{"not":`.repeat(deep)}${JSON.stringify(isDone)}${"}".repeat(deep)}`
+const deepAnd = `${`{"and":[`.repeat(deep)}${JSON.stringify(isDone)}${"]}".repeat(deep)}`
 
 /** parameters over good ones, and what the refusal says */
 const refused: ReadonlyArray<
@@ -227,8 +226,8 @@ describe("an agent", () => {
         says(answer.text, ...words)
         yield* cli.call("mcp_sentinel_status", { id: idOf(answer), action: "cancel" })
       }
-      for (const kind of ["not", "and"] as const) {
-        const answer = yield* poll(cli, { server: "jobs", tool: "done", until: nested(3_000, kind) })
+      for (const until of [JSON.parse(deepNot), deepNot, deepAnd]) {
+        const answer = yield* poll(cli, { server: "jobs", tool: "done", until })
         if (answer.isError) says(answer.text, /^Error: .*until/)
         else assert.strictEqual((yield* attach(cli, idOf(answer))).structured["status"], "completed")
       }
