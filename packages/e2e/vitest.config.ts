@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
-import { alias } from "../../vitest.workspace.js"
+import { alias, retry } from "../../vitest.workspace.js"
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
@@ -19,6 +19,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     fileParallelism: false,
     testTimeout: 120_000,
+    retry,
     hookTimeout: 120_000,
     passWithNoTests: false
   }

@@ -21,11 +21,10 @@ const plainCalls = Effect.gen(function*() {
   return yield* Effect.forEach(numbers, () => Effect.delay(Effect.map(callTool(client, "tick", {}), since), 73))
 })
 
-/** From the moment at which the server answers that the job is done, to the moment at which attach has returned it. */
+/** After a first round that starts the server and warms the code: from the moment at which the server answers that the job is done, to the moment at which attach has returned it. */
 const attaches = Effect.gen(function*() {
   const host = yield* startHost({ ticks: yield* makeTicks })
-  const one = Effect.fnUntraced(function*(id: number) {
-    yield* Effect.sleep(id * 53)
+  const attach = Effect.fnUntraced(function*(id: number) {
     const sentinel = yield* host.poll({
       server: "ticks",
       tool: "tick",
@@ -35,7 +34,8 @@ const attaches = Effect.gen(function*() {
     })
     return since(yield* host.call("mcp_sentinel_attach", { id: sentinel }))
   })
-  return yield* Effect.forEach(numbers, one, { concurrency: "unbounded" })
+  yield* Effect.forEach(numbers, (id) => attach(sentinels + id), { concurrency: "unbounded" })
+  return yield* Effect.forEach(numbers, (id) => Effect.delay(attach(id), id * 53), { concurrency: "unbounded" })
 })
 
 /** The bounds are those of a quiet machine: what a plain call takes at the same time comes on top. */

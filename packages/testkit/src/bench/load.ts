@@ -50,19 +50,16 @@ const observe = (window: number, pollers: ReadonlyArray<{ readonly ticks: Ticks;
       }))
   })
 
+const until = { path: "status", is: "eq", value: "done" }
+
+const submit = (host: Host, id: number, calls?: number) =>
+  host.poll({ server: "ticks", tool: "tick", args: { id, calls }, interval, until })
+
 const submitAll = (host: Host, sentinels: number) =>
-  Effect.forEach(
-    Array.from({ length: sentinels }, (_, id) => id),
-    (id) =>
-      host.poll({
-        server: "ticks",
-        tool: "tick",
-        args: { id },
-        interval,
-        until: { path: "status", is: "eq", value: "done" }
-      }),
-    { concurrency: 200, discard: true }
-  )
+  Effect.forEach(Array.from({ length: sentinels }, (_, id) => id), (id) => submit(host, id), {
+    concurrency: 200,
+    discard: true
+  })
 
 /** ms that a crowd needs until its caches are warm and its start is forgotten */
 const settling = 4_000
@@ -70,6 +67,8 @@ const settling = 4_000
 const startSentinels = Effect.fn("startSentinels")(function*(sentinels: number) {
   const ticks = yield* makeTicks
   const host = yield* startHost({ ticks })
+  // one that ends at once: the server is started, and its start is in no figure
+  yield* submit(host, sentinels, 1)
   const from = performance.now()
   yield* submitAll(host, sentinels)
   return { ticks, pid: host.pid, submitted: (sentinels / (performance.now() - from)) * 1_000 }
