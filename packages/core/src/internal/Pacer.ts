@@ -1,7 +1,7 @@
 const slotMillis = 20
 const slots = 8_192
 /** below this many waiting polls each one comes exactly when it is due */
-const crowd = 100
+const crowd = 200
 /** share of a pause by which a poll in a crowd may come late */
 const spare = 0.05
 /** how far above the average a slot may be filled before the next one is taken */
@@ -10,7 +10,7 @@ const slack = 2
 /**
  * Gathers the polls of a crowd into slots of 20 ms, so that the process wakes at most 50 times a second for them, and
  * spreads what would come at once over the slots that follow. A pause is never shortened, and prolonged by a slot and
- * 5 % at most; while fewer than 100 polls wait it stays as it is.
+ * 5 % at most; while fewer than 200 polls wait it stays as it is.
  */
 export class Pacer {
   readonly #filled = new Uint32Array(slots)

@@ -24,8 +24,8 @@ export interface ToolList {
 
 /** An initialised MCP session. */
 export interface Connection {
-  /** Calls a tool and gives the result as it came, unvalidated. Interruption sends `notifications/cancelled`. */
-  readonly call: (tool: string, args: JsonObject) => Effect.Effect<unknown, Mishap>
+  /** Calls a tool and gives the result as it came, unvalidated. Aborting sends `notifications/cancelled`. */
+  readonly call: (tool: string, args: JsonObject, signal: AbortSignal) => Effect.Effect<unknown, Mishap>
   /** All pages of `tools/list`; kept until the server says that they have changed, where it announces that it will. */
   readonly tools: Effect.Effect<ToolList, Mishap>
   /** What `tools` would give, if it is there already. */
@@ -138,24 +138,22 @@ const openLink = Effect.fnUntraced(function*(config: ServerConfig, makeLink: () 
 
   if (client.getServerVersion()?.name === clientInfo.name) return yield* fail(Mishap.Self())
 
-  const request = (method: string, params: JsonObject) =>
-    Effect.tryPromise({
-      try: (signal) =>
-        client.request({ method, params: { ...params } }, anything, {
-          signal,
-          timeout: config.callTimeout ?? defaultCallTimeout,
-          resetTimeoutOnProgress: true,
-          onprogress: () => {}
-        }),
-      catch: mishapOf
+  const request = (method: string, params: JsonObject, signal: AbortSignal) =>
+    Effect.async<unknown, Mishap>((resume) => {
+      client.request({ method, params: { ...params } }, anything, {
+        signal,
+        timeout: config.callTimeout ?? defaultCallTimeout,
+        resetTimeoutOnProgress: true,
+        onprogress: () => {}
+      }).then((result) => resume(Effect.succeed(result)), (error) => resume(Effect.fail(mishapOf(error))))
     }).pipe(Effect.catchAll((mishap) => Effect.flatMap(explained(mishap, config, link.evidence), Effect.fail)))
 
   const announces = client.getServerCapabilities()?.tools?.listChanged === true
-  const list = yield* makeToolList(announces, (params) => request("tools/list", params))
+  const list = yield* makeToolList(announces, (params) => aborting((signal) => request("tools/list", params, signal)))
   client.setNotificationHandler(ToolListChangedNotificationSchema, list.forget)
 
   const connection: Connection = {
-    call: (name, args) => request("tools/call", { name, arguments: args }),
+    call: (name, args, signal) => request("tools/call", { name, arguments: args }, signal),
     tools: list.tools,
     knownTools: list.known,
     isLost: () => lost,
@@ -165,6 +163,13 @@ const openLink = Effect.fnUntraced(function*(config: ServerConfig, makeLink: () 
   }
   return connection
 })
+
+/** Aborts a signal when the effect that it is for is interrupted. */
+const aborting = <A, E>(effect: (signal: AbortSignal) => Effect.Effect<A, E>) =>
+  Effect.suspend(() => {
+    const controller = new AbortController()
+    return Effect.onInterrupt(effect(controller.signal), () => Effect.sync(() => controller.abort()))
+  })
 
 const closing = (client: Client, link: Link, isLost: () => boolean) =>
   Effect.promise(async () => {

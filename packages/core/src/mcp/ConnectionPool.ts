@@ -51,10 +51,12 @@ export class PoolFailure extends Data.TaggedError("PoolFailure")<{
 
 /** A connection on loan, for as long as the scope lasts. */
 export interface Loan {
-  readonly call: (tool: string, args: JsonObject) => Effect.Effect<unknown, PoolFailure>
+  readonly call: (tool: string, args: JsonObject, signal: AbortSignal) => Effect.Effect<unknown, PoolFailure>
   readonly tools: Effect.Effect<ToolList, PoolFailure>
   readonly isAlive: Effect.Effect<boolean>
 }
+
+type Borrower<A, E> = (loan: Loan, signal: AbortSignal) => Effect.Effect<A, E>
 
 export interface PoolOptions {
   /** how long a connection that nobody uses or holds stays open (default 5 minutes) */
@@ -66,10 +68,10 @@ export interface PoolOptions {
  * idle. A server whose configuration has changed gets a new connection. Everything is closed with the layer's scope.
  */
 export class ConnectionPool extends Context.Tag("@gcszhn/mcp-sentinel-core/mcp/ConnectionPool")<ConnectionPool, {
-  /** Lends the server's connection to `f`, and opens it where there is none. */
+  /** Lends the server's connection to `f`, and opens it where there is none. Interruption aborts the signal. */
   readonly use: <A, E>(
     server: ServerConfig,
-    f: (loan: Loan) => Effect.Effect<A, E>
+    f: (loan: Loan, signal: AbortSignal) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | PoolFailure>
   /** The server's complete `tools/list`, kept for each connection until the server says that it has changed. */
   readonly tools: (server: ServerConfig) => Effect.Effect<ToolList, PoolFailure>
@@ -162,7 +164,7 @@ const make = Effect.fnUntraced(function*({ idle = Duration.minutes(5) }: PoolOpt
           new PoolFailure({ mishap, phase: "call", everConnected: true, evidence: connection.evidence(), generation })
       )
     return {
-      call: (tool, args) => told(connection.call(tool, args)),
+      call: (tool, args, signal) => told(connection.call(tool, args, signal)),
       tools: told(connection.tools),
       isAlive: connection.isAlive
     }
@@ -230,21 +232,23 @@ const make = Effect.fnUntraced(function*({ idle = Duration.minutes(5) }: PoolOpt
   }
 
   /** `acquireUseRelease`, made for a release that is a count in nearly all cases. */
-  const lend = <A, E>(server: string, obtained: Effect.Effect<Shared>, f: (loan: Loan) => Effect.Effect<A, E>) =>
+  const lend = <A, E>(server: string, obtained: Effect.Effect<Shared>, f: Borrower<A, E>) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(obtained, (shared) => {
         shared.users++
+        const controller = new AbortController()
         const used: Effect.Effect<A, E | PoolFailure> = shared.open === undefined
-          ? Effect.flatMap(Deferred.await(shared.opened), f)
-          : f(shared.open.loan)
+          ? Effect.flatMap(Deferred.await(shared.opened), (loan) => f(loan, controller.signal))
+          : f(shared.open.loan, controller.signal)
         return Effect.flatMap(Effect.exit(restore(used)), (exit) => {
+          if (Exit.isInterrupted(exit)) controller.abort()
           const left = giveBack(server, shared)
           return left === undefined ? exit : Effect.zipRight(left, exit)
         })
       })
     )
 
-  const use = <A, E>(config: ServerConfig, f: (loan: Loan) => Effect.Effect<A, E>) =>
+  const use = <A, E>(config: ServerConfig, f: Borrower<A, E>) =>
     Effect.suspend((): Effect.Effect<A, E | PoolFailure> => {
       const memory = remember(config)
       const { shared } = memory

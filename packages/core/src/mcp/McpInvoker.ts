@@ -152,15 +152,15 @@ const make = Effect.gen(function*() {
     return failed
   })
 
-  const callOver = (loan: Loan, call: ToolCall, config: ServerConfig) =>
+  const callOver = (loan: Loan, signal: AbortSignal, call: ToolCall, config: ServerConfig) =>
     Effect.catchAll(
-      loan.call(call.tool, call.args),
+      loan.call(call.tool, call.args, signal),
       (failure) => Effect.flatMap(judged(failure, call, config, loan.isAlive), Effect.fail)
     )
 
   const attempt = (call: ToolCall, config: ServerConfig): Effect.Effect<unknown, Failed> =>
     Effect.catchTag(
-      pool.use(config, (loan) => callOver(loan, call, config)),
+      pool.use(config, (loan, signal) => callOver(loan, signal, call, config)),
       "PoolFailure",
       (failure) => Effect.flatMap(judged(failure, call, config, Effect.succeed(false)), Effect.fail)
     )

@@ -14,7 +14,7 @@ const look = { tools: { look: { steps: [{ ...running, repeat: 99 }] } } }
 
 const callOnce = (config: ServerConfig, tool = "look") =>
   Effect.scoped(
-    Effect.flatMap(ConnectionPool, (pool) => pool.use(config, (loan) => loan.call(tool, {})))
+    Effect.flatMap(ConnectionPool, (pool) => pool.use(config, (loan, signal) => loan.call(tool, {}, signal)))
   )
 
 it.live("makes one connection for concurrent callers, and closes it with the layer", () =>

@@ -148,9 +148,10 @@ export const inTurn = (sentinels: number, window: number) =>
 
 /** A sentinel that waits for nothing. */
 export const idle = Effect.gen(function*() {
-  const window = 5_000
+  const window = 15_000
   const { pid } = yield* startHost({})
-  yield* Effect.sleep(settling)
+  // the collector still tidies up after the start
+  yield* Effect.sleep(3 * settling)
   const from = yield* usageOf(pid)
   yield* Effect.sleep(window)
   const to = yield* usageOf(pid)

@@ -23,9 +23,9 @@ const scenarios: Readonly<Record<string, Effect.Effect<ReadonlyArray<Figure>, un
   tokens,
   conditions: judgements,
   attach: attachLatency,
-  "100": sideBySide(100, 10_000, {}),
-  "1000": sideBySide(1_000, 15_000, { cpu: 1.5, rss: 1.5 }),
-  "10000": inTurn(10_000, 8_000),
+  "load-100": sideBySide(100, 10_000, {}),
+  "load-1000": sideBySide(1_000, 15_000, { cpu: 1.5, rss: 1.5 }),
+  "load-10000": inTurn(10_000, 8_000),
   memory
 }
 
