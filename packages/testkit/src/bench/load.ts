@@ -126,7 +126,7 @@ export const sideBySide = (
 const alone = <E, R>(poller: Effect.Effect<{ readonly ticks: Ticks; readonly pid: number }, E, R>, window: number) =>
   Effect.gen(function*() {
     const started = yield* poller
-    yield* Effect.sleep(settling)
+    yield* Effect.sleep(3 * settling)
     const [load] = yield* observe(window, [started])
     return load === undefined ? yield* Effect.dieMessage("nothing was observed") : load
   })
