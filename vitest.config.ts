@@ -5,6 +5,8 @@ export default defineConfig({
   test: {
     projects: [...projects],
     passWithNoTests: false,
+    maxWorkers: 2,
+    minWorkers: 1,
     coverage: {
       provider: "v8",
       include: ["packages/core/src/**/*.ts"],

@@ -59,7 +59,7 @@ const attachLatencies = Effect.gen(function*() {
 })
 
 it.live(
-  "attach returns within 20 ms of the end (median of 15; three times that where other tests use the machine)",
+  "attach returns within 20 ms of the end (median of 15; the best of three tries, since other tests use the machine)",
   () =>
     Effect.gen(function*() {
       const tries: Array<number> = []
@@ -67,7 +67,7 @@ it.live(
         tries.push(median(yield* Effect.scoped(attachLatencies)))
       }
       yield* Effect.log(`attach after the end, medians of 15: ${tries.map((ms) => ms.toFixed(1)).join(", ")} ms`)
-      assert.isAtMost(Math.min(...tries), 60)
+      assert.isAtMost(Math.min(...tries), 20)
     }),
   patient
 )
