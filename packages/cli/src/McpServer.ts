@@ -46,6 +46,8 @@ export class GreetedTransport extends StdioServerTransport {
  */
 export const serve = Effect.fnUntraced(function*(streams: Streams) {
   const { stdin, stdout } = streams
+  // each reply that waits for a slow host listens for its drain: many blocked attaches are no leak
+  stdout.setMaxListeners(0)
   const kit = yield* ToolKit
   const host = yield* HostEnvironment
   const own = yield* OwnEntry

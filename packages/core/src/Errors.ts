@@ -1,5 +1,6 @@
 import * as Schema from "effect/Schema"
-import type { ToolValue } from "./ToolResult.js"
+import { clip } from "./Excerpt.js"
+import { isToolValue } from "./ToolResult.js"
 
 /**
  * A request that was not accepted; nothing was started. `message` says what is wrong and what would be right, and is
@@ -13,7 +14,9 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
 /** No task has this id: it never existed, or its TTL is over. */
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", { id: Schema.String }) {
   override get message() {
-    return `No sentinel has the id ${JSON.stringify(this.id)}. Active ones: mcp_sentinel_status with action "list".`
+    return `No sentinel has the id ${
+      JSON.stringify(clip(this.id, 80))
+    }. Active ones: mcp_sentinel_status with action "list".`
   }
 }
 
@@ -29,7 +32,7 @@ export class ToolFailure extends Schema.TaggedError<ToolFailure>()("ToolFailure"
   server: Schema.String,
   tool: Schema.String,
   message: Schema.String,
-  value: Schema.declare((_: unknown): _ is ToolValue => true)
+  value: Schema.declare(isToolValue)
 }) {}
 
 /**

@@ -11,6 +11,9 @@ export interface ToolValue {
   readonly raw: string
 }
 
+export const isToolValue = (value: unknown): value is ToolValue =>
+  isJsonObject(value) && value["json"] !== undefined && typeof value["raw"] === "string"
+
 /** A JSON value that did not come as text. */
 export const fromJson = (json: Json): ToolValue => ({ json, raw: typeof json === "string" ? json : stringify(json) })
 

@@ -1,5 +1,8 @@
+import { assert } from "@effect/vitest"
+import { eventually } from "@gcszhn/mcp-sentinel-testkit/HostBox"
 import type { Counters } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import { call, lastToolResult, type LlmRequest, on, type Rule, say, sinceUser } from "@gcszhn/mcp-sentinel-testkit/Llm"
+import * as Effect from "effect/Effect"
 import { jobs, jobScript } from "./jobs.js"
 
 /** How a harness names a server's tool to the model. */
@@ -16,7 +19,7 @@ export const waitedScript = jobScript(looks)
 export const waitedJobs = jobs(looks)
 
 /** Looks at a job that were answered after one request of the model and before another. */
-export const looksBetween = (
+const looksBetween = (
   server: Counters,
   tool: keyof typeof looks,
   from: LlmRequest | undefined,
@@ -86,3 +89,39 @@ export const waitingAgent = (name: ToolName): ReadonlyArray<Rule> => {
         : call(name("jobs", "byHand")))
   ]
 }
+
+/** Fails where a process of the harness is left after its end. */
+export const leavesNothing = <A, E, R>(processes: Effect.Effect<ReadonlyArray<A>, E, R>, harness: string) =>
+  eventually(
+    Effect.map(processes, (left) => left.length === 0 || undefined),
+    "10 seconds",
+    () => `a process outlived ${harness}`
+  )
+
+/** A harness with a `waitingAgent`, as far as the bill of a wait is concerned. */
+export interface Billed<E, R> {
+  /** one turn of the agent; gives what the harness printed */
+  readonly run: (prompt: string) => Effect.Effect<string, E, R>
+  /** requests of the model so far */
+  readonly requests: Effect.Effect<ReadonlyArray<LlmRequest>>
+  readonly server: Counters
+}
+
+/** The same job waited for and looked at by hand: three requests, none of them while it waits, against one a look. */
+export const costsThreeRequests = Effect.fnUntraced(function*<E, R>({ requests, run, server }: Billed<E, R>) {
+  const said = yield* run("wait for the job")
+  const waited = withoutRepeats(yield* requests)
+  assert.strictEqual(waited.length, 3, said)
+  const [, second, third] = waited
+  assert.include(second === undefined ? "" : lastToolResult(second), "## Sentinel Started")
+  const outcome = third === undefined ? "" : lastToolResult(third)
+  assert.include(outcome, "**Status:** completed")
+  assert.include(outcome, `{"state":"done"}`)
+  assert.include(said, "REPLY")
+  assert.strictEqual(server.calls("job"), looks.job)
+  assert.isAtLeast(looksBetween(server, "job", second, third), 2, "the job went on, and no request came")
+
+  yield* run("look by hand")
+  assert.strictEqual(withoutRepeats(yield* requests).length - waited.length, looks.byHand + 1)
+  assert.strictEqual(server.calls("byHand"), looks.byHand)
+})

@@ -14,7 +14,15 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { claude } from "../src/Binaries.js"
 import { unpackCli } from "../src/cli.js"
-import { looks, looksBetween, mcpName, waitedJobs, waitingAgent, withoutRepeats } from "../src/waiting.js"
+import {
+  costsThreeRequests,
+  leavesNothing,
+  looks,
+  mcpName,
+  waitedJobs,
+  waitingAgent,
+  withoutRepeats
+} from "../src/waiting.js"
 
 /** Where the job server is known: in a file of the command's own, in `.mcp.json`, or in the user's `~/.claude.json`. */
 type Mode = "file" | "project" | "user"
@@ -49,12 +57,7 @@ const run = Effect.fnUntraced(function*(box: HostBox, prompt: string) {
   return running.stdout()
 })
 
-const noneLeft = (box: HostBox) =>
-  eventually(
-    Effect.map(processesIn(box), (left) => left.length === 0 || undefined),
-    "10 seconds",
-    () => "a process outlived claude"
-  )
+const noneLeft = (box: HostBox) => leavesNothing(processesIn(box), "claude")
 
 describe("claude -p with the packed command", () => {
   for (const mode of ["file", "project", "user"] as const) {
@@ -63,21 +66,7 @@ describe("claude -p with the packed command", () => {
       () =>
         Effect.gen(function*() {
           const { box, llm, server } = yield* boxWith(mode)
-          const said = yield* run(box, "wait for the job")
-          const waited = withoutRepeats(yield* llm.requests)
-          assert.strictEqual(waited.length, 3, said)
-          const [, second, third] = waited
-          assert.include(second === undefined ? "" : lastToolResult(second), "## Sentinel Started")
-          const outcome = third === undefined ? "" : lastToolResult(third)
-          assert.include(outcome, "**Status:** completed")
-          assert.include(outcome, `{"state":"done"}`)
-          assert.include(said, "REPLY")
-          assert.strictEqual(server.calls("job"), looks.job)
-          assert.isAtLeast(looksBetween(server, "job", second, third), 2, "the job went on, and no request came")
-
-          yield* run(box, "look by hand")
-          assert.strictEqual(withoutRepeats(yield* llm.requests).length - waited.length, looks.byHand + 1)
-          assert.strictEqual(server.calls("byHand"), looks.byHand)
+          yield* costsThreeRequests({ run: (prompt) => run(box, prompt), requests: llm.requests, server })
           yield* noneLeft(box)
         }),
       120_000

@@ -17,7 +17,15 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { codex } from "../src/Binaries.js"
 import { unpackCli } from "../src/cli.js"
-import { looks, looksBetween, mcpName, waitedJobs, waitingAgent, withoutRepeats } from "../src/waiting.js"
+import {
+  costsThreeRequests,
+  leavesNothing,
+  looks,
+  mcpName,
+  waitedJobs,
+  waitingAgent,
+  withoutRepeats
+} from "../src/waiting.js"
 
 /**
  * `file`: the server is in a file of its own too; `codex`: in Codex's configuration only; `hidden`: so too, and Codex
@@ -60,12 +68,7 @@ const run = Effect.fnUntraced(function*(box: CodexBox, prompt: string) {
   return running.stdout()
 })
 
-const noneLeft = (box: CodexBox) =>
-  eventually(
-    Effect.map(processesInCodex(box), (left) => left.length === 0 || undefined),
-    "10 seconds",
-    () => "a process outlived codex"
-  )
+const noneLeft = (box: CodexBox) => leavesNothing(processesInCodex(box), "codex")
 
 describe("codex exec with the packed command", () => {
   for (const mode of ["file", "codex", "hidden"] as const) {
@@ -74,21 +77,7 @@ describe("codex exec with the packed command", () => {
       () =>
         Effect.gen(function*() {
           const { box, llm, server } = yield* boxWith(mode)
-          const said = yield* run(box, "wait for the job")
-          const waited = withoutRepeats(yield* llm.requests)
-          assert.strictEqual(waited.length, 3, said)
-          const [, second, third] = waited
-          assert.include(second === undefined ? "" : lastToolResult(second), "## Sentinel Started")
-          const outcome = third === undefined ? "" : lastToolResult(third)
-          assert.include(outcome, "**Status:** completed")
-          assert.include(outcome, `{"state":"done"}`)
-          assert.include(said, "REPLY")
-          assert.strictEqual(server.calls("job"), looks.job)
-          assert.isAtLeast(looksBetween(server, "job", second, third), 2, "the job went on, and no request came")
-
-          yield* run(box, "look by hand")
-          assert.strictEqual(withoutRepeats(yield* llm.requests).length - waited.length, looks.byHand + 1)
-          assert.strictEqual(server.calls("byHand"), looks.byHand)
+          yield* costsThreeRequests({ run: (prompt) => run(box, prompt), requests: llm.requests, server })
           yield* noneLeft(box)
         }),
       120_000

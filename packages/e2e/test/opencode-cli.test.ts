@@ -11,8 +11,9 @@ import { opencode } from "../src/Binaries.js"
 import { unpackCli } from "../src/cli.js"
 import { gateBefore } from "../src/gate.js"
 import {
+  costsThreeRequests,
+  leavesNothing,
   looks,
-  looksBetween,
   type ToolName,
   waitedJobs,
   waitedScript,
@@ -57,12 +58,7 @@ const run = Effect.fnUntraced(function*(box: HostBox, prompt: string) {
   return ended.stdout
 })
 
-const noneLeft = (box: HostBox) =>
-  eventually(
-    Effect.map(processesIn(box), (left) => left.length === 0 || undefined),
-    "10 seconds",
-    () => "a process outlived opencode"
-  )
+const noneLeft = (box: HostBox) => leavesNothing(processesIn(box), "opencode")
 
 describe("opencode run with the packed command as a plain server", () => {
   for (const mode of ["file", "opencode"] as const) {
@@ -78,22 +74,9 @@ describe("opencode run with the packed command as a plain server", () => {
             return ["--harness", "custom", "--mcp-config", file]
           }
           const { box, llm } = yield* boxWith({ jobs, source: mode === "file" ? fromFile : fromOpencode })
-          const said = yield* run(box, "wait for the job")
-          const waited = withoutRepeats(yield* llm.turns)
-          assert.strictEqual(waited.length, 3, said)
-          const [, second, third] = waited
-          assert.include(second === undefined ? "" : lastToolResult(second), "## Sentinel Started")
-          const outcome = third === undefined ? "" : lastToolResult(third)
-          assert.include(outcome, "**Status:** completed")
-          assert.include(outcome, `{"state":"done"}`)
-          assert.include(said, "REPLY")
-          assert.strictEqual(server.calls("job"), looks.job)
-          assert.isAtMost(withoutRepeats(yield* llm.requests).length, 4, "those, and the title that opencode asks for")
-          assert.isAtLeast(looksBetween(server, "job", second, third), 2, "the job went on, and no request came")
-
-          yield* run(box, "look by hand")
-          assert.strictEqual(withoutRepeats(yield* llm.turns).length - waited.length, looks.byHand + 1)
-          assert.strictEqual(server.calls("byHand"), looks.byHand)
+          yield* costsThreeRequests({ run: (prompt) => run(box, prompt), requests: llm.turns, server })
+          const [requests, turns] = [yield* llm.requests, yield* llm.turns]
+          assert.isAtMost(requests.length - turns.length, 2, "at most a title that opencode asks for in each run")
           yield* noneLeft(box)
         }),
       120_000

@@ -95,8 +95,7 @@ class Played extends Context.Tag("Played")<Played, {
   )
 }
 
-// oxlint-disable-next-line no-control-regex -- control characters are what it is about
-const controls = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/
+const controls = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}]/u
 
 /** The lines that are the sentinel's own: no fence may be left open, and nothing foreign may get out of one. */
 const ownLines = (text: string): ReadonlyArray<string> => {

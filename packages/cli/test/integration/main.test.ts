@@ -72,6 +72,36 @@ it.live(
   patient
 )
 
+it.scopedLive(
+  "submits a job that only lives in the server's memory, once, and waits for it",
+  () =>
+    Effect.gen(function*() {
+      const jobs = yield* stdioJobs({ jobs: true })
+      const cli = yield* startCli({ servers: { jobs: { command: jobs.command, args: jobs.args } } })
+      const end = yield* waitFor(cli, {
+        server: "jobs",
+        tool: "get_status",
+        start: { tool: "start_job", args: { polls: 3 } },
+        args: { id: { $from: "id" } },
+        until: isDone
+      })
+      says(end.text, "**Status:** completed")
+      assert.strictEqual(jobs.calls("start_job"), 1)
+      assert.strictEqual(jobs.pids().length, 1)
+    }),
+  patient
+)
+
+it.scopedLive("never submits again what may have been submitted", () =>
+  Effect.gen(function*() {
+    const jobs = yield* stdioJobs({ tools: { submit: { steps: [{ exit: 1 }, done] }, look: { steps: [done] } } })
+    const cli = yield* startCli({ servers: { jobs: { command: jobs.command, args: jobs.args } } })
+    const end = yield* waitFor(cli, { server: "jobs", tool: "look", start: { tool: "submit" }, until: isDone })
+    says(end.text, "**Status:** error", "whether the job runs is unknown")
+    assert.strictEqual(jobs.calls("submit"), 1)
+    assert.strictEqual(jobs.calls("look"), 0)
+  }), patient)
+
 /** A second process on the same memory file, as another program of the user. */
 const remember = (file: string, name: string, observation: string) =>
   Effect.promise(async () => {

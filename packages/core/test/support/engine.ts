@@ -1,4 +1,3 @@
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -116,6 +115,3 @@ export const start = (overrides: Partial<PollRequest> = {}, notifies = true) =>
 
 export const attach = (id: string, timeout?: number) =>
   Effect.flatMap(Sentinel, (sentinel) => sentinel.attach([id], { mode: "all", timeout }))
-
-/** A gate that a script can wait at. */
-export const gate = Deferred.make<void>()
