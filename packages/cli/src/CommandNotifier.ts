@@ -4,6 +4,7 @@ import { Notifier } from "@gcszhn/mcp-sentinel-core/Notifier"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
@@ -39,6 +40,7 @@ const refuseTemplate = (index: number, source: string, reason: string) =>
 const make = (harness: Harness) =>
   Effect.gen(function*() {
     const host = yield* HostEnvironment
+    const scope = yield* Effect.scope
     const known = yield* Ref.make<ReadonlyMap<string, ReadonlyArray<CommandTemplate>>>(new Map())
     const done = yield* Ref.make<ReadonlyMap<string, ReadonlySet<number>>>(new Map())
     const session = (origin: Recipient["origin"]) =>
@@ -67,10 +69,19 @@ const make = (harness: Harness) =>
       return { notifies: commands.length > 0, advice: advice(commands, about) }
     })
 
+    /** A command belongs to the layer: who waits for it may be gone before it has ended, the program may not. */
+    const owned = <A, E>(command: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(
+          Effect.forkIn(restore(command), scope),
+          (fiber) => Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interruptFork(fiber))
+        )
+      )
+
     const run = Effect.fnUntraced(function*(notice: Notice, template: CommandTemplate, about: HostSession) {
       const [command, ...args] = fill(template, notice.text)
       const result = yield* Effect.either(
-        runCommand({ command, args, env: about.env, cwd: host.cwd, timeout: commandTimeout })
+        owned(runCommand({ command, args, env: about.env, cwd: host.cwd, timeout: commandTimeout }))
       )
       const outcome = outcomeOf(result)
       if (outcome !== undefined) {
@@ -157,4 +168,4 @@ const advice = (commands: ReadonlyArray<CommandTemplate>, { oneShot }: HostSessi
  * command that failed is tried again with the engine's retries, one that succeeded is not.
  */
 export const layer = (harness: Harness): Layer.Layer<Notifier | NotifierCommands, never, HostEnvironment> =>
-  Layer.effectContext(make(harness))
+  Layer.scopedContext(make(harness))

@@ -63,8 +63,18 @@ const teardown: Teardown = (exit, onExit) => {
   defaultTeardown(exit, onExit)
 }
 
+/**
+ * The first signal begins the end, which has limits of its own. A second one, as hosts send that wait less than that, must
+ * not cut it short and leave children behind; nor must the end of the terminal.
+ */
+const outliveSignals = () => {
+  for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => undefined)
+  process.once("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
+}
+
 /** Runs `mcp` as the whole program, without the weight of the command-line library. */
-export const run = (options: McpOptions, streams: Streams): void =>
+export const run = (options: McpOptions, streams: Streams): void => {
+  outliveSignals()
   NodeRuntime.runMain(
     mcp(options, streams).pipe(
       Effect.provide(host),
@@ -73,3 +83,4 @@ export const run = (options: McpOptions, streams: Streams): void =>
     ),
     { disablePrettyLogger: true, teardown }
   )
+}

@@ -1,3 +1,4 @@
+import { gone, processTree } from "@gcszhn/mcp-sentinel-core/mcp/ProcessTree"
 import spawn from "cross-spawn"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -32,17 +33,16 @@ export class CommandFailure extends Schema.TaggedError<CommandFailure>()("Comman
 /** Beyond this many characters per stream the rest is dropped. */
 const maxOutput = 16 * 1024 * 1024
 
-/** ms between SIGTERM and SIGKILL */
+/** ms from SIGTERM to SIGKILL, and again for the tree to be gone */
 const patience = 500
 
 /**
  * Runs a program without a shell, in a process group of its own, with closed stdin. At the time limit, and when
- * interrupted, the whole group is ended: SIGTERM, then SIGKILL after 500 ms. What a command leaves in the background when
- * it ends by itself is left alone, and not waited for.
+ * interrupted, the whole group is ended and waited for: SIGTERM, then SIGKILL after 500 ms. What a command leaves in the
+ * background when it ends by itself is left alone, and not waited for.
  */
 export const runCommand = (spec: CommandSpec): Effect.Effect<CommandResult, CommandFailure> =>
   execute(spec).pipe(
-    Effect.disconnect,
     Effect.timeoutFail({
       duration: spec.timeout,
       onTimeout: () =>
@@ -88,7 +88,7 @@ const execute = (spec: CommandSpec): Effect.Effect<CommandResult, CommandFailure
         done()
       })
     })
-    return endGroup(child)
+    return endTree(child)
   })
 
 const collect = (stream: NodeJS.ReadableStream | null): () => string => {
@@ -100,21 +100,12 @@ const collect = (stream: NodeJS.ReadableStream | null): () => string => {
   return () => text
 }
 
-const endGroup = (child: ChildProcess): Effect.Effect<void> =>
-  Effect.sync(() => signalGroup(child, "SIGTERM")).pipe(
-    Effect.zipRight(Effect.sleep(patience)),
-    Effect.zipRight(Effect.sync(() => signalGroup(child, "SIGKILL")))
-  )
-
-const signalGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
-  if (child.pid === undefined) return
-  if (process.platform === "win32") {
-    spawn("taskkill", ["/pid", String(child.pid), "/T", "/F"], { stdio: "ignore" })
-    return
-  }
-  try {
-    process.kill(-child.pid, signal)
-  } catch {
-    // the group has ended already
-  }
-}
+const endTree = ({ pid }: ChildProcess): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    if (pid === undefined) return
+    const tree = processTree(pid)
+    tree.end()
+    if (await gone(tree, patience)) return
+    tree.kill()
+    await gone(tree, patience)
+  })

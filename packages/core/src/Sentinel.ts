@@ -5,6 +5,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as FiberMap from "effect/FiberMap"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -152,12 +153,17 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         until: (size) => size <= 0
       })
       const polls = yield* FiberMap.make<TaskId, EndState, never>()
+      // A fiber of its own: in the finalizer itself, which is uninterruptible, the limit would not hold, and a second
+      // interruption of the program, which reaches the children of an uninterruptible fiber too, would cut it short.
       yield* Effect.addFinalizer(() =>
         FiberMap.clear(polls).pipe(
           Effect.zipRight(emptied),
           Effect.zipRight(FiberMap.awaitEmpty(finishing)),
           Effect.disconnect,
-          Effect.timeoutOption(drainMillis)
+          Effect.timeoutOption(drainMillis),
+          Effect.interruptible,
+          Effect.forkDaemon,
+          Effect.flatMap(Fiber.await)
         )
       )
 

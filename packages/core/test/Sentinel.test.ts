@@ -466,6 +466,25 @@ describe("notices", () => {
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(yield* Ref.get(world.calls), calls)
     }))
+
+  it.effect("closing the engine waits 2 s for a notice that hangs, however often it is asked to end, and interrupts it", () =>
+    Effect.gen(function*() {
+      const interrupted = yield* Deferred.make<void>()
+      const waited = yield* Deferred.make<void>()
+      const engine = yield* Effect.fork(withEngine({
+        script: replies(running, finished),
+        onNotice: () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined))
+      }, () => Effect.zipRight(start(), Deferred.await(waited))))
+      yield* TestClock.adjust("5 seconds")
+      yield* Deferred.succeed(waited, undefined)
+      yield* TestClock.adjust("100 millis")
+      yield* Effect.fork(Fiber.interrupt(engine))
+      yield* TestClock.adjust("1899 millis")
+      assert.isFalse(yield* Deferred.isDone(interrupted))
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(yield* Deferred.isDone(interrupted))
+      yield* Fiber.await(engine)
+    }))
 })
 
 describe("retention", () => {

@@ -4,12 +4,21 @@ import type { JobScript } from "@gcszhn/mcp-sentinel-testkit/JobScript"
 import { httpJobs, type StdioJobs, stdioJobs } from "@gcszhn/mcp-sentinel-testkit/JobServer"
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
-import { attach, done, idOf, isDone, poll, running, until, waitFor } from "./support.js"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { attach, done, idOf, isDone, poll, read, running, until, waitFor } from "./support.js"
 
 /** How the command is told to end. `host`: the process that started it is killed. */
 const ways: Readonly<Record<string, (cli: CliClient) => Effect.Effect<void>>> = {
   SIGTERM: (cli) => cli.signal("SIGTERM"),
   SIGINT: (cli) => cli.signal("SIGINT"),
+  "SIGHUP, as when the terminal is closed": (cli) => cli.signal("SIGHUP"),
+  // as hosts that ask again, each time more firmly, when the process is still there
+  "the end of stdin, SIGTERM and SIGINT": (cli) =>
+    Effect.all([cli.endStdin, Effect.delay(cli.signal("SIGTERM"), 100), Effect.delay(cli.signal("SIGINT"), 100)], {
+      discard: true
+    }),
+  "SIGINT and SIGTERM": (cli) => Effect.zipRight(cli.signal("SIGINT"), Effect.delay(cli.signal("SIGTERM"), 100)),
   "the end of stdin": (cli) => cli.endStdin,
   "kill -9 of its host": (cli) => cli.signal("SIGKILL")
 }
@@ -112,6 +121,75 @@ describe.concurrent("the command ends within 9 s, with children that ignore sign
         assert.isAtMost(yield* endBy(way, cli), 9_000 + (yield* slack))
         assert.deepStrictEqual([plain.pids().length, wrapped.pids().length], [1, 1])
         yield* assertExit(way, cli)
+      }), 120_000)
+  }
+})
+
+/** A notifier command that ignores SIGTERM, as the process that it starts does, and never ends. */
+const hanging = `trap '' TERM
+echo started >> "$1"
+sh -c 'trap "" TERM; while :; do sleep 1; done' &
+while :; do sleep 1; done`
+
+/** One that takes its time. */
+const slow = `echo started >> "$1"
+sleep 0.3
+printf '%s\\n' "$2" >> "$1"`
+
+/** Sets two commands that run `script`, and gives their ID and the files that they write to. */
+const notifierOf = (cli: CliClient, script: string) =>
+  Effect.gen(function*() {
+    const program = join(cli.box.root, "notify.sh")
+    writeFileSync(program, script)
+    const files = [join(cli.box.root, "first"), join(cli.box.root, "second")]
+    const commands = files.map((file) => `sh ${program} ${file} {}`)
+    const { structured } = yield* cli.call("mcp_sentinel_set_notifier_commands", { commands })
+    return { id: structured["notifier_id"], texts: () => files.map((file) => textOf(file)) }
+  })
+
+const textOf = (file: string) => existsSync(file) ? readFileSync(file, "utf8") : ""
+
+/** A job that ends after the acknowledgement, so that its end is told by the notifier. */
+const ending: JobScript = { tools: { look: { steps: [running, done] } } }
+
+describe.concurrent("the command ends while a notifier command hangs, and leaves nothing of it", () => {
+  for (const way of Object.keys(ways)) {
+    for (const [bound, script] of [[3_000, ending], [9_000, { ...stubborn, ...ending }]] as const) {
+      it.scopedLive(
+        `by ${way}, within ${bound / 1000} s${script === ending ? "" : " with a stubborn child"}`,
+        () =>
+          Effect.gen(function*() {
+            const jobs = yield* stdioJobs(script)
+            const cli = yield* startCli({ ...optionsOf(way), servers: { jobs } })
+            const notifier = yield* notifierOf(cli, hanging)
+            yield* poll(cli, { ...look, notifier_id: notifier.id })
+            yield* until(Effect.sync(() => notifier.texts()[0]), (text) => text === "started\n")
+            assert.isAtMost(yield* endBy(way, cli), bound + (yield* slack))
+            assert.deepStrictEqual(notifier.texts(), ["started\n", ""], "nothing may be started during the shutdown")
+            assert.lengthOf(jobs.pids(), 1)
+            yield* assertExit(way, cli)
+          }),
+        120_000
+      )
+    }
+  }
+})
+
+describe.concurrent("a notice that is due just before the command ends is still delivered", () => {
+  for (const way of Object.keys(ways)) {
+    it.scopedLive(`by ${way}`, () =>
+      Effect.gen(function*() {
+        const jobs = yield* stdioJobs(ending)
+        const cli = yield* startCli({ ...optionsOf(way), servers: { jobs } })
+        const notifier = yield* notifierOf(cli, slow)
+        const id = idOf(yield* poll(cli, { ...look, notifier_id: notifier.id }))
+        yield* until(read(cli, id), ({ text }) => text.includes("**Status:** completed"))
+        yield* endBy(way, cli)
+        for (const text of notifier.texts()) {
+          assert.match(text, /^started\n## Sentinel Complete\n/)
+          assert.lengthOf(text.match(/^## /gm) ?? [], 1)
+          assert.include(text, id)
+        }
       }), 120_000)
   }
 })
