@@ -71,6 +71,11 @@ const submission = (task: TaskRecord): ReadonlyArray<string> =>
     ? []
     : [line("Submitted", `${inline(task.request.start.tool)}, once`)]
 
+const work = (task: TaskRecord): ReadonlyArray<string> =>
+  task.handle === undefined
+    ? []
+    : [line("MCP task", "started once and watched; until is judged on its result")]
+
 const restarts = (task: TaskRecord): ReadonlyArray<string> =>
   task.restarts === 0 ? [] : [
     line(
@@ -118,6 +123,7 @@ export const acknowledgement = (
       line("Timeout", times.timeout),
       line("Poll count", `${task.polls}`),
       ...submission(task),
+      ...work(task),
       ...because(task),
       ...lastValue(task, excerptChars),
       ...notes.map(printable)
@@ -167,6 +173,7 @@ export const status = (task: TaskRecord, limits: Limits, wall: number, now: numb
       line("Elapsed", seconds(duration(task, now))),
       line("Consecutive errors", errors(task)),
       line("Next poll", nextPoll(task, wall)),
+      ...work(task),
       ...because(task),
       ...restarts(task),
       line("Notice", notice(task)),

@@ -29,6 +29,9 @@ import { ToolInvoker } from "./ToolInvoker.js"
 /** ms that `start` waits for the first look (SPEC "mcp_sentinel_poll"). */
 export const firstLookMillis = 750
 
+/** ms that a cancel waits for work behind the calls to be cancelled as well. */
+const cancelMillis = 2_000
+
 /** ms that closing the engine waits for notices that were due before. */
 const drainMillis = 2_000
 
@@ -171,7 +174,9 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
       const poll = (task: Running): Effect.Effect<EndState> =>
         Effect.flatMap(look(task.id), (step) => {
           if (step._tag === "End") return Effect.succeed(step.state)
-          const again = Effect.flatMap(Effect.sleep(step.millis), () => poll(task))
+          const sleep = Effect.sleep(step.millis)
+          const pause = step.wake === undefined ? sleep : Effect.raceFirst(sleep, step.wake)
+          const again = Effect.flatMap(pause, () => poll(task))
           return step.first ? Effect.zipRight(Deferred.succeed(task.looked, undefined), again) : again
         })
 
@@ -257,7 +262,26 @@ export class Sentinel extends Context.Tag("@gcszhn/mcp-sentinel-core/Sentinel")<
         yield* Ref.update(task.claims, Claim.cancel)
         yield* FiberMap.remove(polls, task.id)
         yield* Deferred.await(task.done)
+        yield* cancelWork(task.id)
       }, Effect.uninterruptible)
+
+      /** Cancels what the calls of a cancelled task left running. */
+      const cancelWork = Effect.fnUntraced(function*(id: TaskId) {
+        const { handle, recipient, request, state } = yield* store.get(id)
+        if (state._tag !== "Cancelled" || handle === undefined || invoker.cancel === undefined) return
+        const { args, server, tool } = request
+        const told = invoker.cancel({ server, tool, args, handle, origin: recipient.origin }).pipe(
+          Effect.disconnect,
+          Effect.timeoutFail({
+            duration: cancelMillis,
+            onTimeout: () => ({ message: `no answer within ${cancelMillis} ms` })
+          }),
+          Effect.catchAll(({ message }) => Effect.logWarning(`What ${id} had started was not cancelled: ${message}`)),
+          Effect.interruptible
+        )
+        // on a fiber of its own: who cancels may be past interruption, where nothing can be timed out
+        yield* Fiber.await(yield* FiberMap.run(finishing, `Cancel ${id}`, told))
+      }, Effect.ignore)
 
       return {
         start: Effect.fnUntraced(function*(request, recipient, delivery) {

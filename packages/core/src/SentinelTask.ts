@@ -88,6 +88,8 @@ export interface TaskRecord {
   readonly selected?: KeptValue | undefined
   /** the result of `start`, once it was submitted */
   readonly submitted?: Json | undefined
+  /** stands for the work that the calls started once and only watch since (`ToolInvoker.Work`) */
+  readonly handle?: Json | undefined
   /** why the condition does not hold yet, or what the last call's failure was */
   readonly pending: string
   /** wall clock, ms since the epoch */

@@ -47,7 +47,9 @@ ${conditionLanguage}`
 
 const pollFields = {
   server: Param.text("name of the MCP server, as in the harness's configuration"),
-  tool: Param.text("name of the tool on that server that tells how the job is; each poll calls it again"),
+  tool: Param.text(
+    "name of the tool on that server that tells how the job is; each poll calls it again, but one that runs as an MCP task is started once and until is judged on its result"
+  ),
   args: Schema.optional(Param.object("arguments for each call; default {}")),
   interval: Schema.optional(
     Param.millis("ms between the end of one call and the start of the next; default 5000, at least 1000")
@@ -166,7 +168,7 @@ export const definitions = (notifierId: boolean): ReadonlyArray<ToolDefinition> 
     name: names.status,
     title: "Sentinel status",
     description:
-      "Show one sentinel (state, polls, last value, why the condition does not hold yet), list the active ones, or cancel one.",
+      "Show one sentinel (state, polls, last value, why the condition does not hold yet), list the active ones, or cancel one (and the MCP task that it started).",
     inputSchema: Param.published(Status),
     annotations: looksOnly
   },

@@ -24,8 +24,39 @@ export interface JobScript {
 
 export interface ScriptedTool {
   readonly steps: ReadonlyArray<Step>
+  /** calls with a `task` become tasks of MCP 2025-11-25; the faults of their steps hit the request that creates them */
+  readonly task?: TaskScript | undefined
   readonly annotations?: Readonly<Record<string, unknown>> | undefined
   readonly outputSchema?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** How tasks of a tool go. They live as long as the process, whatever the session. */
+export interface TaskScript {
+  /** default `required` */
+  readonly support?: "required" | "optional" | undefined
+  /** one after the other, from the creation on; the last one lasts */
+  readonly stages: ReadonlyArray<TaskStage>
+  readonly pollInterval?: number | undefined
+  /** ms after its creation at which the server forgets a task */
+  readonly expires?: number | undefined
+  /** stdio: tells each change of status, `first` even before the reply that creates the task */
+  readonly push?: boolean | "first" | undefined
+  /** answers the call at once, as if no task had been asked for */
+  readonly ignored?: boolean | undefined
+  /** status requests that are answered by an internal error before one is answered well */
+  readonly hiccups?: number | undefined
+  readonly hangCancel?: boolean | undefined
+}
+
+export interface TaskStage {
+  readonly status: "working" | "input_required" | "completed" | "failed"
+  readonly statusMessage?: string | undefined
+  /** ms that the stage lasts (default 0) */
+  readonly millis?: number | undefined
+  /** what `tasks/result` gives once the task has ended: a step's answer */
+  readonly result?: Step | undefined
+  /** an elicitation, sent to who asks for the result of a task that needs input */
+  readonly question?: string | undefined
 }
 
 /** How the server comes up. */
@@ -122,7 +153,11 @@ export type JobEvent =
     readonly tool: string
     readonly args: Readonly<Record<string, unknown>>
     readonly inFlight: number
+    /** the call asked for a task */
+    readonly task?: boolean
   }
+  /** a request about a task (`tasks/get`, `tasks/result`, `tasks/cancel`) */
+  | { readonly type: "task"; readonly method: string; readonly taskId: string }
   /** the answer of a call goes out; `at` in ms since the epoch, with fractions, comparable between processes */
   | { readonly type: "answer"; readonly tool: string; readonly at: number }
   | { readonly type: "cancelled" }
@@ -140,6 +175,8 @@ export interface Message {
     readonly name?: string
     readonly arguments?: Record<string, unknown>
     readonly cursor?: string
+    readonly task?: { readonly ttl?: number }
+    readonly taskId?: string
     readonly clientInfo?: { readonly name?: string }
     readonly _meta?: { readonly progressToken?: unknown }
   } | undefined

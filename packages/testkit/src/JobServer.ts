@@ -14,6 +14,8 @@ export const jobServerProgram = fileURLToPath(new URL("./job-server.mjs", import
 /** What tests read of a server. */
 export interface Counters {
   readonly events: () => ReadonlyArray<JobEvent>
+  /** requests about tasks, by method */
+  readonly asked: (method: string) => number
   /** calls of one tool, or of all */
   readonly calls: (tool?: string) => number
   readonly maxInFlight: () => number
@@ -25,6 +27,7 @@ const countersOf = (events: () => ReadonlyArray<JobEvent>): Counters => {
   return {
     events,
     calls: (tool) => calls().filter((call) => tool === undefined || call.tool === tool).length,
+    asked: (method) => events().filter((event) => event.type === "task" && event.method === method).length,
     maxInFlight: () => Math.max(0, ...calls().map((call) => call.inFlight)),
     count: (type) => events().filter((event) => event.type === type).length
   }

@@ -6,6 +6,8 @@ import { pathToFileURL } from "node:url"
 
 /** @typedef {import("./JobScript.js").JobScript} JobScript */
 /** @typedef {import("./JobScript.js").Step} Step */
+/** @typedef {import("./JobScript.js").TaskScript} TaskScript */
+/** @typedef {import("./JobScript.js").TaskStage} TaskStage */
 /** @typedef {import("./JobScript.js").JobEvent} JobEvent */
 /** @typedef {import("./JobScript.js").Wire} Wire */
 /** @typedef {import("./JobScript.js").Message} Message */
@@ -79,6 +81,7 @@ export const makeJobServer = (script, report, earlier = []) => {
     ...Object.entries(script.tools ?? {}).map(([name, spec]) => ({
       name,
       inputSchema: { type: "object" },
+      ...(spec.task === undefined ? {} : { execution: { taskSupport: spec.task.support ?? "required" } }),
       ...(spec.annotations === undefined ? {} : { annotations: spec.annotations }),
       ...(spec.outputSchema === undefined ? {} : { outputSchema: spec.outputSchema })
     })),
@@ -106,10 +109,11 @@ export const makeJobServer = (script, report, earlier = []) => {
    * @param {Wire} wire
    */
   const call = async (message, wire) => {
-    const { name = "", arguments: args = {}, _meta: meta } = message.params ?? {}
+    const { name = "", arguments: args = {}, task, _meta: meta } = message.params ?? {}
     const step = stepFor(name, args)
+    const taskScript = script.tools?.[name]?.task
     inFlight++
-    report({ type: "call", tool: name, args, inFlight })
+    report({ type: "call", tool: name, args, inFlight, ...(task === undefined ? {} : { task: true }) })
     try {
       if (step.stderr !== undefined) process.stderr.write("e".repeat(step.stderr) + "\n")
       if (step.noise !== undefined) wire.noise(step.noise)
@@ -118,6 +122,9 @@ export const makeJobServer = (script, report, earlier = []) => {
       if (step.exit !== undefined) return wire.crash(step.exit)
       if (step.kill === true) return wire.crash("SIGKILL")
       if (step.hang === true) return
+      if (taskScript !== undefined && step.rpcError === undefined && taskScript.ignored !== true) {
+        return callTask(message, taskScript, wire)
+      }
       report({ type: "answer", tool: name, at: performance.timeOrigin + performance.now() })
       wire.send(
         step.rpcError === undefined
@@ -147,9 +154,96 @@ export const makeJobServer = (script, report, earlier = []) => {
     }
   }
 
+  const offersTasks = Object.values(script.tools ?? {}).some(({ task }) => task !== undefined)
+  /** @type {Map<string, { script: TaskScript, created: number, cancelled: boolean, gets: number }>} */
+  const tasks = new Map()
+
+  /** @param {{ script: TaskScript, created: number }} task @returns {TaskStage} */
+  const stageOf = ({ created, script: { stages } }) => {
+    let until = created
+    return stages.find(({ millis = 0 }) => performance.now() < (until += millis)) ?? stages.at(-1) ?? { status: "working" }
+  }
+
+  /** @param {string} taskId @param {{ script: TaskScript, created: number, cancelled: boolean }} task */
+  const describeTask = (taskId, task) => {
+    const { status, statusMessage } = stageOf(task)
+    const now = new Date().toISOString()
+    return {
+      taskId,
+      status: task.cancelled ? "cancelled" : status,
+      ...(statusMessage === undefined ? {} : { statusMessage }),
+      ttl: task.script.expires ?? null,
+      createdAt: now,
+      lastUpdatedAt: now,
+      ...(task.script.pollInterval === undefined ? {} : { pollInterval: task.script.pollInterval })
+    }
+  }
+
+  /** @param {Message} message @param {TaskScript} taskScript @param {Wire} wire */
+  const callTask = (message, taskScript, wire) => {
+    if (message.params?.task === undefined) {
+      if (taskScript.support === "optional") {
+        return wire.send({ jsonrpc: "2.0", id: message.id, result: textResult("carried out plainly") })
+      }
+      const error = { code: -32601, message: "the tool requires task augmentation" }
+      return wire.send({ jsonrpc: "2.0", id: message.id, error })
+    }
+    const taskId = `task-${tasks.size + 1}`
+    const task = { script: taskScript, created: performance.now(), cancelled: false, gets: 0 }
+    tasks.set(taskId, task)
+    const push = () =>
+      wire.send({ jsonrpc: "2.0", method: "notifications/tasks/status", params: describeTask(taskId, task) })
+    if (taskScript.push === "first") push()
+    wire.send({ jsonrpc: "2.0", id: message.id, result: { task: describeTask(taskId, task) } })
+    if (taskScript.push === undefined || taskScript.push === false) return
+    let at = 0
+    for (const { millis = 0 } of taskScript.stages.slice(0, -1)) setTimeout(push, at += millis)
+  }
+
+  /** @param {Message} message @param {Wire} wire */
+  const aboutTask = async (message, wire) => {
+    const { method = "", params: { taskId = "" } = {} } = message
+    report({ type: "task", method, taskId })
+    const task = tasks.get(taskId)
+    /** @param {unknown} result */
+    const reply = (result) => wire.send({ jsonrpc: "2.0", id: message.id, result })
+    /** @param {{ code: number, message: string }} error */
+    const refuse = (error) => wire.send({ jsonrpc: "2.0", id: message.id, error })
+    const age = task === undefined ? 0 : performance.now() - task.created
+    if (task === undefined || age > (task.script.expires ?? Infinity)) {
+      return refuse({ code: -32602, message: "Failed to retrieve task: Task not found" })
+    }
+    if (method === "tasks/get" && task.gets++ < (task.script.hiccups ?? 0)) {
+      return refuse({ code: -32603, message: "hiccup" })
+    }
+    if (method === "tasks/get") return reply(describeTask(taskId, task))
+    if (method === "tasks/cancel") {
+      task.cancelled = true
+      return task.script.hangCancel === true ? undefined : reply(describeTask(taskId, task))
+    }
+    const { question, status } = stageOf(task)
+    if (status === "input_required" && question !== undefined) {
+      const requestedSchema = { type: "object", properties: { meaning: { type: "string" } } }
+      const meta = { "io.modelcontextprotocol/related-task": { taskId } }
+      wire.send({
+        jsonrpc: "2.0",
+        id: `question-${taskId}`,
+        method: "elicitation/create",
+        params: { message: question, requestedSchema, _meta: meta }
+      })
+    }
+    // as the protocol has it, who asks too early waits
+    while (!["completed", "failed"].includes(stageOf(task).status)) await sleep(50, undefined, { ref: false })
+    const { result = {} } = stageOf(task)
+    return result.rpcError === undefined ? reply(resultOf(result)) : refuse(result.rpcError)
+  }
+
   const initialize = () => ({
     protocolVersion: script.start?.protocolVersion ?? protocolVersion,
-    capabilities: { tools: { listChanged: script.silentTools !== true } },
+    capabilities: {
+      tools: { listChanged: script.silentTools !== true },
+      ...(offersTasks ? { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } } : {})
+    },
     serverInfo: { name: script.start?.name ?? "job-server", version: "1.0.0" }
   })
 
@@ -159,6 +253,7 @@ export const makeJobServer = (script, report, earlier = []) => {
    */
   const receive = async (message, wire) => {
     if (message.method === "tools/call") return call(message, wire)
+    if (message.method?.startsWith("tasks/") === true) return aboutTask(message, wire)
     if (message.method === "notifications/cancelled") return report({ type: "cancelled" })
     if (message.id === undefined) return
     /** @param {unknown} result */

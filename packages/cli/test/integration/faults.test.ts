@@ -47,6 +47,7 @@ const prepare = Effect.fnUntraced(function*(fault: Fault, index: number) {
   }
   let remote: HttpJobs = {
     events: () => [],
+    asked: () => 0,
     calls: () => 0,
     maxInFlight: () => 0,
     count: () => 0,

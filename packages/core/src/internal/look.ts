@@ -9,7 +9,7 @@ import { select } from "../Selection.js"
 import type { EndState, KeptValue, Observation, PollRequest, TaskId, TaskRecord } from "../SentinelTask.js"
 import { Settings } from "../Settings.js"
 import { TaskStore } from "../TaskStore.js"
-import { type Invocation, ToolInvoker } from "../ToolInvoker.js"
+import { type Invocation, ToolInvoker, type Work } from "../ToolInvoker.js"
 import { fromJson, type ToolValue } from "../ToolResult.js"
 import { Pacer } from "./Pacer.js"
 import { longestDelay, monotonicOf } from "./time.js"
@@ -17,7 +17,13 @@ import { longestDelay, monotonicOf } from "./time.js"
 /** What follows a look: the end of the task, or a pause in ms before the next look. */
 export type Step =
   | { readonly _tag: "End"; readonly state: EndState }
-  | { readonly _tag: "Pause"; readonly millis: number; readonly first: boolean }
+  | {
+    readonly _tag: "Pause"
+    readonly millis: number
+    readonly first: boolean
+    /** ends the pause early */
+    readonly wake?: Effect.Effect<void> | undefined
+  }
 
 /** ms that the last look, taken when the deadline has come, may take. */
 export const lastLookMillis = 2_000
@@ -36,6 +42,8 @@ interface Judgement {
   readonly restarted: boolean
   /** ms that must pass before the next call, whatever the interval */
   readonly atLeast: number
+  /** work that goes on */
+  readonly working?: Extract<Work, { readonly _tag: "Working" }> | undefined
 }
 
 /**
@@ -60,11 +68,14 @@ export const makeLook = Effect.gen(function*() {
       value: judgement.value && keep(judgement.value, settings.maxValueChars),
       error: judgement.error
     }
-    const selected = judgement.value && request.select &&
-      keep(fromJson(select(request.select, judgement.value.json)), settings.maxValueChars)
+    const { working } = judgement
+    const selection = working === undefined ? request.select : undefined
+    const selected = judgement.value && selection &&
+      keep(fromJson(select(selection, judgement.value.json)), settings.maxValueChars)
     const observed = store.observe(task.id, observation, (record) => ({
       ...record,
       selected,
+      handle: working?.handle ?? record.handle,
       polls: observation.poll,
       consecutiveErrors: judgement.errors,
       everGood: record.everGood || judgement.good,
@@ -87,7 +98,9 @@ export const makeLook = Effect.gen(function*() {
       server: request.server,
       tool: request.tool,
       args: request.args,
-      origin: task.recipient.origin
+      origin: task.recipient.origin,
+      handle: task.handle,
+      keep: (handle) => store.update(task.id, (record) => ({ ...record, handle }))
     })
     const settled = (answer: Either.Either<Invocation, InvokeFailure>): Effect.Effect<Step> =>
       Either.isRight(answer)
@@ -116,16 +129,19 @@ const nextStep = (
 ): Step => {
   if (Option.isSome(judgement.end)) return end(judgement.end.value)
   const { interval, timeout } = task.request
-  const pause = Math.min(longestDelay, paced(Math.ceil(Math.max(interval, judgement.atLeast))))
-  const first = task.polls === 0
-  if (timeout === undefined) return { _tag: "Pause", millis: pause, first }
+  const { atLeast, working } = judgement
+  const pause = Math.min(longestDelay, paced(Math.ceil(Math.max(interval, atLeast, working?.pause ?? 0))))
+  const then = { _tag: "Pause", first: task.polls === 0, wake: working?.wake } as const
+  if (timeout === undefined) return { ...then, millis: pause }
   return elapsed >= timeout
     ? end({ _tag: "Timeout", reason: timeoutReason(task.request, { ...task, pending: judgement.pending }, false) })
-    : { _tag: "Pause", millis: Math.min(pause, Math.ceil(timeout - elapsed)), first }
+    : { ...then, millis: Math.min(pause, Math.ceil(timeout - elapsed)) }
 }
 
 const timeoutReason = (request: PollRequest, task: TaskRecord, inFlight: boolean): string =>
-  `The timeout of ${request.timeout} ms is over${inFlight ? " and the last call did not answer" : ""}; ${task.pending}`
+  `The timeout of ${request.timeout} ms is over${inFlight ? " and the last call did not answer" : ""}; ${task.pending}${
+    task.handle === undefined ? "" : "; it was not cancelled, and may go on at its server"
+  }`
 
 const judgeConditions = (request: PollRequest, value: ToolValue) => {
   const failed = request.failWhen === undefined ? undefined : judge(request.failWhen, value)
@@ -138,9 +154,16 @@ const judgeConditions = (request: PollRequest, value: ToolValue) => {
     : { end: Option.none<EndState>(), pending: verdict.reason }
 }
 
-const judgeValue = (request: PollRequest, { restarted, value }: Invocation): Judgement => {
+const judgeValue = (request: PollRequest, { restarted, value, work }: Invocation): Judgement => {
+  const base = { errors: 0, good: true, value, error: undefined, restarted, atLeast: 0 }
+  if (work === undefined) return { ...base, ...judgeConditions(request, value) }
+  if (work._tag === "Working") return { ...base, end: Option.none(), pending: work.reason, working: work }
+  const failed = (reason: string) => ({ ...base, end: Option.some<EndState>({ _tag: "Failed", reason }), pending: "" })
+  if (work._tag === "Failed") return failed(work.reason)
   const { end, pending } = judgeConditions(request, value)
-  return { end, errors: 0, good: true, pending, value, error: undefined, restarted, atLeast: 0 }
+  return Option.isSome(end)
+    ? { ...base, end, pending }
+    : failed(`it has completed, but until does not hold for its result: ${pending}`)
 }
 
 /** SPEC "Failed calls". */

@@ -8,12 +8,15 @@ import { version } from "../version.js"
 import { Mishap, mishapOf } from "./Mishap.js"
 import type { HttpServer, ServerConfig, StdioServer } from "./ServerConfig.js"
 import type { ProcessEvidence } from "./StdioTransport.js"
+import { listenForTasks, type TaskNews } from "./TaskNews.js"
 
 /** A tool as its server lists it. */
 export interface ListedTool {
   readonly name: string
   readonly destructive: boolean | undefined
   readonly readOnly: boolean | undefined
+  /** whether the tool runs as a task of MCP 2025-11-25, on a server that offers them */
+  readonly taskSupport: "required" | "optional" | undefined
 }
 
 /** A server's tools; not complete when its pages did not come to an end. */
@@ -26,6 +29,11 @@ export interface ToolList {
 export interface Connection {
   /** Calls a tool and gives the result as it came, unvalidated. Aborting sends `notifications/cancelled`. */
   readonly call: (tool: string, args: JsonObject, signal: AbortSignal) => Effect.Effect<unknown, Mishap>
+  /** Any other request, as it stands. */
+  readonly request: (method: string, params: JsonObject, signal: AbortSignal) => Effect.Effect<unknown, Mishap>
+  /** the server runs tool calls as tasks (MCP 2025-11-25) */
+  readonly offersTasks: boolean
+  readonly taskNews: TaskNews
   /** All pages of `tools/list`; kept until the server says that they have changed, where it announces that it will. */
   readonly tools: Effect.Effect<ToolList, Mishap>
   /** What `tools` would give, if it is there already. */
@@ -118,6 +126,7 @@ const openLink = Effect.fnUntraced(function*(config: ServerConfig, makeLink: () 
     lost = true
   }
   client.onerror = link.onError
+  const taskNews = listenForTasks(client)
   const close = yield* Effect.cached(closing(client, link, () => lost))
   yield* Effect.addFinalizer(() => close)
 
@@ -144,16 +153,23 @@ const openLink = Effect.fnUntraced(function*(config: ServerConfig, makeLink: () 
         signal,
         timeout: config.callTimeout ?? defaultCallTimeout,
         resetTimeoutOnProgress: true,
-        onprogress: () => {}
+        // the SDK would keep a task's listener for good
+        ...("task" in params ? {} : { onprogress: () => {} })
       }).then((result) => resume(Effect.succeed(result)), (error) => resume(Effect.fail(mishapOf(error))))
     }).pipe(Effect.catchAll((mishap) => Effect.flatMap(explained(mishap, config, link.evidence), Effect.fail)))
 
-  const announces = client.getServerCapabilities()?.tools?.listChanged === true
-  const list = yield* makeToolList(announces, (params) => aborting((signal) => request("tools/list", params, signal)))
+  const capabilities = client.getServerCapabilities()
+  const announces = capabilities?.tools?.listChanged === true
+  const offersTasks = capabilities?.tasks?.requests?.tools?.call !== undefined
+  const page = (params: JsonObject) => aborting((signal) => request("tools/list", params, signal))
+  const list = yield* makeToolList({ announces, offersTasks, page })
   client.setNotificationHandler(ToolListChangedNotificationSchema, list.forget)
 
   const connection: Connection = {
     call: (name, args, signal) => request("tools/call", { name, arguments: args }, signal),
+    request,
+    offersTasks,
+    taskNews,
     tools: list.tools,
     knownTools: list.known,
     isLost: () => lost,
@@ -178,22 +194,33 @@ const closing = (client: Client, link: Link, isLost: () => boolean) =>
     await link.transport.close().catch(() => {})
   })
 
-const listedTools = (page: unknown): ReadonlyArray<ListedTool> => {
+const taskSupportOf = ({ execution }: JsonObject): ListedTool["taskSupport"] => {
+  const support = isJsonObject(execution) ? execution["taskSupport"] : undefined
+  return support === "required" || support === "optional" ? support : undefined
+}
+
+const listedTools = (page: unknown, offersTasks: boolean): ReadonlyArray<ListedTool> => {
   const tools = isJsonObject(page) ? page["tools"] : undefined
   if (!Array.isArray(tools)) return []
   return tools.flatMap((tool: unknown) => {
     if (!isJsonObject(tool) || typeof tool["name"] !== "string") return []
     const hints = isJsonObject(tool["annotations"]) ? tool["annotations"] : {}
     const hint = (name: string) => typeof hints[name] === "boolean" ? hints[name] : undefined
-    return [{ name: tool["name"], destructive: hint("destructiveHint"), readOnly: hint("readOnlyHint") }]
+    return [{
+      name: tool["name"],
+      destructive: hint("destructiveHint"),
+      readOnly: hint("readOnlyHint"),
+      taskSupport: offersTasks ? taskSupportOf(tool) : undefined
+    }]
   })
 }
 
 /** Collects all pages once; a cursor that was there before ends the list as incomplete. */
-const makeToolList = Effect.fnUntraced(function*(
-  announces: boolean,
-  page: (params: JsonObject) => Effect.Effect<unknown, Mishap>
-) {
+const makeToolList = Effect.fnUntraced(function*({ announces, offersTasks, page }: {
+  readonly announces: boolean
+  readonly offersTasks: boolean
+  readonly page: (params: JsonObject) => Effect.Effect<unknown, Mishap>
+}) {
   const oneAtATime = yield* Effect.makeSemaphore(1)
   let known: ToolList | undefined
   let changes = 0
@@ -204,7 +231,7 @@ const makeToolList = Effect.fnUntraced(function*(
     let cursor: string | undefined
     do {
       const answer = yield* page(cursor === undefined ? {} : { cursor })
-      tools.push(...listedTools(answer))
+      tools.push(...listedTools(answer, offersTasks))
       const next = isJsonObject(answer) ? answer["nextCursor"] : undefined
       cursor = typeof next === "string" ? next : undefined
       if (cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages)) return { tools, complete: false }

@@ -14,6 +14,7 @@ import { type Connection, openConnection, type ToolList } from "./Connection.js"
 import type { Mishap } from "./Mishap.js"
 import type { ServerConfig } from "./ServerConfig.js"
 import type { ProcessEvidence } from "./StdioTransport.js"
+import type { TaskNews } from "./TaskNews.js"
 
 /** One connection and its users. It ends with its last user once it is retired, or when it was idle for long. */
 interface Shared {
@@ -52,7 +53,11 @@ export class PoolFailure extends Data.TaggedError("PoolFailure")<{
 /** A connection on loan, for as long as the scope lasts. */
 export interface Loan {
   readonly call: (tool: string, args: JsonObject, signal: AbortSignal) => Effect.Effect<unknown, PoolFailure>
+  readonly request: (method: string, params: JsonObject, signal: AbortSignal) => Effect.Effect<unknown, PoolFailure>
   readonly tools: Effect.Effect<ToolList, PoolFailure>
+  readonly knownTools: () => Option.Option<ToolList>
+  readonly offersTasks: boolean
+  readonly taskNews: TaskNews
   readonly isAlive: Effect.Effect<boolean>
 }
 
@@ -165,7 +170,11 @@ const make = Effect.fnUntraced(function*({ idle = Duration.minutes(5) }: PoolOpt
       )
     return {
       call: (tool, args, signal) => told(connection.call(tool, args, signal)),
+      request: (method, params, signal) => told(connection.request(method, params, signal)),
       tools: told(connection.tools),
+      knownTools: connection.knownTools,
+      offersTasks: connection.offersTasks,
+      taskNews: connection.taskNews,
       isAlive: connection.isAlive
     }
   }

@@ -27,6 +27,8 @@ export interface Judgement {
   readonly reconnect: boolean
   /** the same call may be repeated at once */
   readonly repeat: boolean
+  /** the server has surely not begun with what it was asked for */
+  readonly unbegun?: boolean | undefined
   /** ms that the server asked to wait */
   readonly retryAfter?: number | undefined
 }
@@ -112,17 +114,20 @@ const judgeHttp = (answer: HttpAnswer, circumstances: Circumstances): Judgement 
   }
   const retryAfter = retryAfterMillis(answer.retryAfter, circumstances.now)
   const failed = transport(`${at(circumstances)} answered HTTP ${status}${quoted(body)}`)
-  if (status === 429 || retryAfter !== undefined) return { ...failed, reconnect: false, repeat: false, retryAfter }
+  if (status === 429 || retryAfter !== undefined) {
+    return { ...failed, reconnect: false, repeat: false, unbegun: status === 429, retryAfter }
+  }
   if (status === 404 && circumstances.phase === "connect") {
     return transport(`${failed.message}. There is no MCP endpoint at its URL now; check the URL's path.`)
   }
-  return failed
+  return status === 404 || staleSession.test(body) ? { ...failed, unbegun: true } : failed
 }
 
 const judgeRpc = (code: number, message: string, circumstances: Circumstances): Judgement => {
   const text = `${at(circumstances)} answered with JSON-RPC error ${code}: ${message}`
   if (code === -32_602) return fatal(text)
-  if (circumstances.phase === "connect" || staleSession.test(message)) return transport(text)
+  if (circumstances.phase === "connect") return transport(text)
+  if (staleSession.test(message)) return { ...transport(text), unbegun: true }
   return tool(text)
 }
 

@@ -9,10 +9,11 @@ import { type Invocation, type ResolvedTool, type ToolCall, ToolInvoker, type To
 import { matchNames, type NameMatch } from "../ToolNames.js"
 import { fromCallToolResult } from "../ToolResult.js"
 import type { ToolList } from "./Connection.js"
-import { ConnectionPool, type Loan, type PoolFailure } from "./ConnectionPool.js"
+import { ConnectionPool, type PoolFailure } from "./ConnectionPool.js"
 import { type Judgement, judgeMishap, judgeResult, mayMeanUnknownTool } from "./Failures.js"
 import { masking } from "./Secrets.js"
 import { type Catalogue, HostRules, McpServers, type ServerConfig } from "./ServerConfig.js"
+import { type Answer, answerOver, cancelOver, type Failed, invocationOf } from "./TaskCalls.js"
 import { knownServers, ruleAgainst, toolNames, unknownServer, unknownTool, warningsFor } from "./Texts.js"
 
 /** ms that `resolve` waits for a list of tools where a name can be read in two ways */
@@ -21,12 +22,6 @@ const namingMillis = 3_000
 const stderrShown = 700
 /** ms for a look at the list of tools after an error that may mean an unknown tool */
 const listMillis = 10_000
-
-/** One try of a call that brought no result, already judged. */
-interface Failed {
-  readonly _tag: "Failed"
-  readonly judgement: Judgement
-}
 
 const make = Effect.gen(function*() {
   const pool = yield* ConnectionPool
@@ -152,17 +147,13 @@ const make = Effect.gen(function*() {
     return failed
   })
 
-  const callOver = (loan: Loan, signal: AbortSignal, call: ToolCall, config: ServerConfig) =>
-    Effect.catchAll(
-      loan.call(call.tool, call.args, signal),
-      (failure) => Effect.flatMap(judged(failure, call, config, loan.isAlive), Effect.fail)
-    )
-
-  const attempt = (call: ToolCall, config: ServerConfig): Effect.Effect<unknown, Failed> =>
+  const attempt = (call: ToolCall, config: ServerConfig): Effect.Effect<Answer, Failed> =>
     Effect.catchTag(
-      pool.use(config, (loan, signal) => callOver(loan, signal, call, config)),
+      pool.use(config, (loan, signal) =>
+        answerOver(call, loan, signal, (failure) => judged(failure, call, config, loan.isAlive))),
       "PoolFailure",
-      (failure) => Effect.flatMap(judged(failure, call, config, Effect.succeed(false)), Effect.fail)
+      (failure) =>
+        Effect.flatMap(judged(failure, call, config, Effect.succeed(false)), Effect.fail)
     )
 
   /** An error that may come from a misspelt tool is fatal when the server's list has no such tool. */
@@ -217,8 +208,13 @@ const make = Effect.gen(function*() {
       message: `Server ${JSON.stringify(server)} is no longer in the configuration. ${knownServers(catalogue)}`
     })
 
-  const onAnswer = (call: ToolCall, config: ServerConfig, before: number) => (result: unknown) => {
+  const onAnswer = (call: ToolCall, config: ServerConfig, before: number) => (answer: Answer) => {
     const restarted = wasRestarted(call, before)
+    if (answer._tag === "Task") {
+      const view = { ...answer.view, message: masking(config)(answer.view.message) }
+      return invocationOf(call, { ...answer, view }, restarted)
+    }
+    const { result } = answer
     const error = judgeResult(result, call)
     if (error !== undefined) return Effect.flatMap(failureOf(error, call, config, result, restarted), Effect.fail)
     const invocation: Invocation = { value: fromCallToolResult(result), restarted }
@@ -230,12 +226,20 @@ const make = Effect.gen(function*() {
     return Effect.flatMap(failureOf(judgement, call, config, asResult, wasRestarted(call, before)), Effect.fail)
   }
 
-  const invoke = (call: ToolCall): Effect.Effect<Invocation, InvokeFailure> =>
-    Effect.flatMap(servers.catalogue, (catalogue): Effect.Effect<Invocation, InvokeFailure> => {
+  const withConfig = <A>(
+    call: ToolCall,
+    f: (config: ServerConfig) => Effect.Effect<A, InvokeFailure>
+  ): Effect.Effect<A, InvokeFailure> =>
+    Effect.flatMap(servers.catalogue, (catalogue): Effect.Effect<A, InvokeFailure> => {
       const config = catalogue.servers.find(({ name }) => name === call.server) ??
         (catalogue.problems.length > 0 ? lastKnown.get(call.server) : undefined)
       if (config === undefined) return gone(call, catalogue)
       lastKnown.set(call.server, config)
+      return f(config)
+    })
+
+  const invoke = (call: ToolCall): Effect.Effect<Invocation, InvokeFailure> =>
+    withConfig(call, (config) => {
       const before = pool.restarts(call.server)
       return attempt(call, config).pipe(
         Effect.catchIf(
@@ -249,7 +253,19 @@ const make = Effect.gen(function*() {
       )
     })
 
-  return ToolInvoker.of({ resolve, invoke, hold: pool.hold })
+  const cancel = (call: ToolCall): Effect.Effect<void, InvokeFailure> =>
+    withConfig(call, (config) =>
+      Effect.catchAll(
+        pool.use(config, (loan, signal) => cancelOver(call, loan, signal)),
+        (failure) =>
+          Effect.flatMap(
+            judged(failure, call, config, Effect.succeed(true)),
+            ({ judgement: { message } }) =>
+              Effect.fail(new TransportFailure({ server: call.server, tool: call.tool, message }))
+          )
+      ))
+
+  return ToolInvoker.of({ resolve, invoke, hold: pool.hold, cancel })
 })
 
 /** Effect logs the failure of an inner fiber as it is, at debug level: raw, with all that a server has echoed. */

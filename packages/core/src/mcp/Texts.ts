@@ -1,6 +1,8 @@
 import * as Option from "effect/Option"
+import type { ToolTarget } from "../ToolInvoker.js"
 import type { ListedTool, ToolList } from "./Connection.js"
 import type { Catalogue, ServerConfig } from "./ServerConfig.js"
+import type { TaskView } from "./TaskDriver.js"
 
 const quote = (name: string) => JSON.stringify(name)
 
@@ -62,6 +64,8 @@ export const warningsFor = (
   tool: string,
   listed: Option.Option<ListedTool>
 ): ReadonlyArray<string> => {
+  // a task is started once, by the sentinel, and watched where it was started
+  if (Option.exists(listed, ({ taskSupport }) => taskSupport !== undefined)) return []
   const repeats = Option.exists(listed, ({ destructive, readOnly }) => destructive === true || readOnly === false)
   return [
     ...(repeats
@@ -74,4 +78,44 @@ export const warningsFor = (
       ]
       : [])
   ]
+}
+
+const named = ({ server, tool }: ToolTarget): string => `Server ${quote(server)}, tool ${quote(tool)}`
+
+/** `start` is a plain call: it is submitted once, and its result is at hand before the first poll. */
+export const onlyAsTask = (call: ToolTarget): string =>
+  `${
+    named(call)
+  } runs only as an MCP task, which "start" cannot submit. Name it as "tool" instead and leave "start" out: ` +
+  "the sentinel starts the task once and waits for its result."
+
+export const taskRefused = (message: string): string =>
+  `The MCP task was not started, and is not asked for again: ${message}`
+
+export const taskUnknown = (call: ToolTarget, message?: string): string =>
+  `${named(call)}: the MCP task was asked for once and the answer was lost, so whether it runs is unknown; ` +
+  `it is not asked for again${message === undefined ? "." : `: ${message}`}`
+
+const because = (message: string): string => message === "" ? "" : `: ${message}`
+
+/** How a task is, as a clause. */
+export const taskWorking = ({ message, status, taskId = "" }: TaskView): string =>
+  `MCP task ${quote(taskId)} is ${status}${because(message)}`
+
+export const taskGone = (call: ToolTarget, { message, taskId = "" }: TaskView): string =>
+  `${named(call)}: the server does not know the MCP task ${quote(taskId)} any more${because(message)}. ` +
+  "It has expired, or the server was started again and kept its tasks in memory; it is not started again."
+
+export const taskNeedsInput = ({ message, taskId = "" }: TaskView): string =>
+  `MCP task ${quote(taskId)} needs input, which a sentinel cannot give (input_required). The server ${
+    message === "" ? "does not say what it asks for" : `asks: ${message}`
+  }. Start it with arguments that leave nothing open.`
+
+/** Why a task brought no result: the server's status message, and the error in its result. */
+export const taskFailed = ({ message, status, taskId }: TaskView, error: string): string => {
+  const reasons = [...new Set([message, error])].filter((text) => text !== "")
+  const who = taskId === undefined ? "the call" : `MCP task ${quote(taskId)}`
+  return `${who} ${status === "cancelled" ? "was cancelled at its server" : "failed"}: ${
+    reasons.length === 0 ? "the server gives no reason" : reasons.join("; ")
+  }`
 }

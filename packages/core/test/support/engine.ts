@@ -34,6 +34,8 @@ export interface Scene {
   readonly script: Script
   readonly limits?: Partial<Limits>
   readonly notifies?: boolean
+  /** what becomes of a cancel that is to reach the work behind the calls */
+  readonly onCancel?: (call: ToolCall) => Effect.Effect<void, InvokeFailure>
   readonly onNotice?: (notice: Notice, n: number) => Effect.Effect<void, NotifyFailure>
 }
 
@@ -71,7 +73,8 @@ export const hosts = (scene: Scene, world: World) =>
           (n) => scene.script(n, call),
           () => Ref.update(world.inFlight, (n) => n - 1)
         ),
-      hold: () => Effect.void
+      hold: () => Effect.void,
+      cancel: scene.onCancel
     }),
     Layer.succeed(Notifier, {
       accept: () => Effect.succeed({ notifies: scene.notifies ?? true, advice: "You will be told." }),
