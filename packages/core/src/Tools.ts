@@ -48,7 +48,7 @@ ${conditionLanguage}`
 const pollFields = {
   server: Param.text("name of the MCP server, as in the harness's configuration"),
   tool: Param.text(
-    "name of the tool on that server that tells how the job is; each poll calls it again, but one that runs as an MCP task is started once and until is judged on its result"
+    "name of the tool on that server that tells how the job is; each poll calls it again; one that runs as an MCP task is started once, and until judges its result"
   ),
   args: Schema.optional(Param.object("arguments for each call; default {}")),
   interval: Schema.optional(
@@ -168,7 +168,7 @@ export const definitions = (notifierId: boolean): ReadonlyArray<ToolDefinition> 
     name: names.status,
     title: "Sentinel status",
     description:
-      "Show one sentinel (state, polls, last value, why the condition does not hold yet), list the active ones, or cancel one (and the MCP task that it started).",
+      "Show one sentinel (state, polls, last value, why the condition does not hold yet), list the active ones, or cancel one (with the MCP task that it started).",
     inputSchema: Param.published(Status),
     annotations: looksOnly
   },
