@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { scripted, seeded } from "../src/bench/faults.js"
+import { noticesOf, scripted, seeded } from "../src/bench/faults.js"
 import { boundOf, type Figure, holds, shown } from "../src/bench/Figure.js"
 import { median, quantile } from "../src/bench/Machine.js"
 import { pictureOf } from "../src/bench/Picture.js"
@@ -67,5 +67,12 @@ describe("faults", () => {
     for (const { end, steps } of all) {
       if (end === "completed") assert.deepStrictEqual(steps.at(-1), { json: { status: "done" } })
     }
+  })
+
+  it("leave a notice due for what no reply tells, and for nothing that is cancelled", () => {
+    for (const script of scripts(7)) {
+      assert.strictEqual(noticesOf(script), script.learnt !== "attach" && script.end !== "cancelled" ? 1 : 0)
+    }
+    assert.sameMembers([...new Set(scripts(7).map(({ learnt }) => learnt))], ["attach", "notice", "abandoned attach"])
   })
 })

@@ -17,7 +17,7 @@ export type Arguments = { readonly [name: string]: unknown }
 /** The built CLI as a host sees it. */
 export interface Host {
   readonly pid: number
-  /** Calls one of its tools and gives the text of the reply. */
+  /** Calls one of its tools and gives the text of the reply; its interruption cancels the request. */
   readonly call: (tool: string, args: Arguments) => Effect.Effect<string>
   /** Submits a sentinel, and gives its ID. */
   readonly poll: (args: Arguments) => Effect.Effect<string>
@@ -52,8 +52,8 @@ const textOf = (result: unknown): string =>
   CallToolResultSchema.parse(result).content.flatMap((block) => block.type === "text" ? [block.text] : []).join("\n")
 
 export const callTool = (client: Client, name: string, args: Arguments) =>
-  Effect.promise(async () =>
-    textOf(await client.callTool({ name, arguments: args }, CallToolResultSchema, { timeout: patience }))
+  Effect.promise(async (signal) =>
+    textOf(await client.callTool({ name, arguments: args }, CallToolResultSchema, { timeout: patience, signal }))
   )
 
 /** Starts the built CLI over the given servers; it ends with the scope. */

@@ -3,10 +3,20 @@ import type { Step } from "../JobScript.js"
 /** How a script makes its sentinel end. */
 export type End = "completed" | "failed" | "error" | "timeout" | "cancelled"
 
+/**
+ * How its end is learnt: by an attach that waits, by the notice, or by the notice after an attach that was given up. An
+ * attach that has returned the outcome is all there is to tell; else exactly one notice is due.
+ */
+export type Learnt = "attach" | "notice" | "abandoned attach"
+
 export interface Scripted {
   readonly steps: ReadonlyArray<Step>
   readonly end: End
+  readonly learnt: Learnt
 }
+
+/** How many notices are due. */
+export const noticesOf = ({ end, learnt }: Scripted): number => end === "cancelled" || learnt === "attach" ? 0 : 1
 
 export const untilDone = { path: "status", is: "eq", value: "done" }
 export const failWhen = { path: "status", is: "eq", value: "broken" }
@@ -58,6 +68,8 @@ const lasts: Readonly<Record<End, Step>> = {
 
 const ends: ReadonlyArray<End> = ["completed", "completed", "completed", "failed", "error", "timeout", "cancelled"]
 
+const ways: ReadonlyArray<Learnt> = ["attach", "notice", "notice", "abandoned attach"]
+
 const pick = <A>(random: () => number, from: ReadonlyArray<A>, fallback: A): A =>
   from[Math.floor(random() * from.length)] ?? fallback
 
@@ -66,5 +78,5 @@ export const scripted = (random: () => number, kind: "stdio" | "http"): Scripted
   const end = pick(random, ends, "completed")
   const faults = kind === "stdio" ? stdioFaults : httpFaults
   const middle = Array.from({ length: 1 + Math.floor(random() * 2) }, () => [pick(random, faults, running), running])
-  return { end, steps: [running, ...middle.flat(), lasts[end]] }
+  return { end, steps: [running, ...middle.flat(), lasts[end]], learnt: pick(random, ways, "notice") }
 }
